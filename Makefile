@@ -1,0 +1,54 @@
+# `make run` and `make test` do all of their own set-up. Everything else is for people who work on the code.
+.PHONY: run test build setup lint format tidy asan tsan fuzz fuzz-replay bench coverage figures clean
+SHELL := /bin/bash
+.DEFAULT_GOAL := run
+
+JOBS ?= $(shell nproc)
+
+run: build          ## compile the shipped example under all three threat models
+	@scripts/show-example.sh
+
+test: setup         ## build and run every test; closes with "N passed, N failed"
+	@scripts/build.sh dev
+	@scripts/test.sh dev
+
+build: setup        ## the release programs, under build/bin/
+	@scripts/build.sh release
+
+setup:
+	@scripts/setup.sh
+
+lint: setup format tidy                 ## the formatter and the linter, as the gate runs them
+
+format:
+	@scripts/check-format.sh
+
+tidy:
+	@scripts/tidy.sh
+
+asan tsan: setup    ## the tests under address+undefined, or thread, sanitizers
+	@scripts/build.sh $@
+	@scripts/test.sh $@
+
+fuzz: setup         ## every fuzz target for SECONDS each (default 60)
+	@scripts/build.sh fuzz
+	@scripts/fuzz.sh $${SECONDS_EACH:-60}
+
+fuzz-replay: setup  ## every fuzz target over its committed corpus, once
+	@scripts/build.sh fuzz
+	@scripts/fuzz.sh 0
+
+bench: setup        ## benchmarks, release flags
+	@scripts/build.sh bench
+	@for program in build/bench/bin/*_bench; do echo "== $$program"; $$program; done
+
+figures: setup      ## the figures of docs/promises.md, measured here
+	@scripts/figures.sh
+
+coverage: setup     ## line coverage by room
+	@scripts/build.sh coverage
+	@scripts/test.sh coverage
+	@scripts/coverage.sh
+
+clean:
+	@rm -rf build

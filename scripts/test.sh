@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs the tests of one built preset and closes with "N passed, N failed, N skipped".
+set -uo pipefail
+cd "$(dirname "$0")/.."
+preset=$1
+log=build/$preset/test.log
+ctest --test-dir "build/$preset" -j "$(nproc)" --output-on-failure --no-tests=error >"$log" 2>&1
+status=$?
+
+skipped=$(grep -cE '\*\*\*Skipped' "$log")
+failed=$(grep -cE '\*\*\*(Failed|Timeout|Exception)|\*\*\*Not Run' "$log")
+passed=$(grep -cE ' Passed ' "$log")
+[ "$status" -eq 0 ] || grep -vE ' Passed ' "$log" | tail -n 200
+[ "$skipped" -eq 0 ] || { echo "skipped:"; grep -E '\*\*\*Skipped' "$log"; }
+grep -ahoE 'policy (cross product|story): .*' "build/$preset/Testing/Temporary/LastTest.log" | sort -u | head -n 5
+echo "$passed passed, $failed failed, $skipped skipped"
+exit $status

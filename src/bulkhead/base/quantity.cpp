@@ -1,0 +1,183 @@
+#include "bulkhead/base/quantity.hpp"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <optional>
+
+namespace bulkhead {
+
+namespace {
+
+struct Unit {
+    std::string_view suffix;
+    std::int64_t scale;
+};
+
+// Longest suffix first where one ends with another; largest scale first within a family, for printing.
+constexpr std::array byte_units{
+    Unit{"Pi", 1LL << 50},        Unit{"Ti", 1LL << 40},
+    Unit{"Gi", 1LL << 30},        Unit{"Mi", 1LL << 20},
+    Unit{"Ki", 1LL << 10},        Unit{"P", 1'000'000'000'000'000},
+    Unit{"T", 1'000'000'000'000}, Unit{"G", 1'000'000'000},
+    Unit{"M", 1'000'000},         Unit{"k", 1'000},
+};
+constexpr std::array time_units{
+    Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000}, Unit{"s", 1'000}, Unit{"ms", 1},
+};
+
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::optional<std::int64_t> integer(std::string_view digits) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc{} || end != digits.data() + digits.size() || digits.empty() || !is_digit(digits.front()))
+        return std::nullopt;
+    return value;
+}
+
+std::optional<std::int64_t> multiplied(std::int64_t a, std::int64_t b) {
+    std::int64_t out = 0;
+    if (__builtin_mul_overflow(a, b, &out)) return std::nullopt;
+    return out;
+}
+
+// "1.25" times scale, exactly, or nothing: no float takes part, and a remainder is refused.
+std::optional<std::int64_t> scaled_decimal(std::string_view text, std::int64_t scale) {
+    const std::size_t dot = text.find('.');
+    const auto whole = integer(text.substr(0, dot));
+    if (!whole) return std::nullopt;
+    auto total = multiplied(*whole, scale);
+    if (!total || dot == std::string_view::npos) return total;
+    const std::string_view fraction = text.substr(dot + 1);
+    if (fraction.size() > 9) return std::nullopt;
+    const auto numerator = integer(fraction);
+    if (!numerator) return std::nullopt;
+    std::int64_t denominator = 1;
+    for (std::size_t i = 0; i < fraction.size(); ++i) denominator *= 10;
+    const auto part = multiplied(*numerator, scale);
+    if (!part || *part % denominator != 0) return std::nullopt;
+    std::int64_t sum = 0;
+    if (__builtin_add_overflow(*total, *part / denominator, &sum)) return std::nullopt;
+    return sum;
+}
+
+}  // namespace
+
+Result<Gpus> parse_gpus(std::string_view text) {
+    if (const auto value = scaled_decimal(text, 1000)) return Gpus{*value};
+    return fail(Code::invalid, fmt::format("\"{}\" is not a number of GPUs", text),
+                "write a count with at most three decimals: 8, 0.5, 0.125");
+}
+
+Result<ByteSize> parse_byte_size(std::string_view text) {
+    std::string_view number = text;
+    std::int64_t scale = 1;
+    for (const Unit& unit : byte_units)
+        if (text.ends_with(unit.suffix)) {
+            number = text.substr(0, text.size() - unit.suffix.size());
+            scale = unit.scale;
+            break;
+        }
+    if (const auto value = scaled_decimal(number, scale)) return ByteSize{*value};
+    return fail(Code::invalid, fmt::format("\"{}\" is not an amount of memory", text),
+                "write a number with Ki, Mi, Gi, Ti (powers of 1024) or k, M, G, T (powers of 1000): 10Gi, 80G");
+}
+
+Result<Duration> parse_duration(std::string_view text) {
+    const auto refuse = [&] {
+        return fail(Code::invalid, fmt::format("\"{}\" is not a span of time", text),
+                    "write numbers with d, h, m, s or ms, largest first: 2h, 1h30m, 500ms");
+    };
+    std::int64_t total = 0;
+    std::size_t next_unit = 0;  // units may only get smaller, and none comes twice
+    std::string_view rest = text;
+    if (rest.empty()) return refuse();
+    while (!rest.empty()) {
+        std::size_t digits = 0;
+        while (digits < rest.size() && is_digit(rest[digits])) ++digits;
+        std::size_t letters = digits;
+        while (letters < rest.size() && !is_digit(rest[letters])) ++letters;
+        const std::string_view suffix = rest.substr(digits, letters - digits);
+        std::size_t unit = next_unit;
+        while (unit < time_units.size() && time_units[unit].suffix != suffix) ++unit;
+        const auto count = integer(rest.substr(0, digits));
+        if (!count || unit == time_units.size()) return refuse();
+        const auto span = multiplied(*count, time_units[unit].scale);
+        if (!span || __builtin_add_overflow(total, *span, &total)) return refuse();
+        next_unit = unit + 1;
+        rest.remove_prefix(letters);
+    }
+    return Duration{total};
+}
+
+Result<Instant> parse_instant(std::string_view text) {
+    const auto refuse = [&] {
+        return fail(Code::invalid, fmt::format("\"{}\" is not a point in time", text),
+                    "write it in UTC, to the second or millisecond: 2026-11-15T09:00:00Z");
+    };
+    // YYYY-MM-DDTHH:MM:SS[.mmm]Z
+    const bool fraction = text.size() == 24 && text[19] == '.';
+    if (!(text.size() == 20 || fraction) || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
+        text[16] != ':' || text.back() != 'Z')
+        return refuse();
+    const auto year = integer(text.substr(0, 4)), month = integer(text.substr(5, 2)), day = integer(text.substr(8, 2));
+    const auto hour = integer(text.substr(11, 2)), minute = integer(text.substr(14, 2)),
+               second = integer(text.substr(17, 2));
+    const auto ms = fraction ? integer(text.substr(20, 3)) : std::optional<std::int64_t>{0};
+    if (!year || !month || !day || !hour || !minute || !second || !ms) return refuse();
+    const std::chrono::year_month_day date{std::chrono::year{static_cast<int>(*year)},
+                                           std::chrono::month{static_cast<unsigned>(*month)},
+                                           std::chrono::day{static_cast<unsigned>(*day)}};
+    if (!date.ok() || *hour > 23 || *minute > 59 || *second > 59) return refuse();
+    const std::int64_t days = std::chrono::sys_days{date}.time_since_epoch().count();
+    return Instant{((days * 24 + *hour) * 60 + *minute) * 60'000 + *second * 1000 + *ms};
+}
+
+std::string print(Gpus value) {
+    std::string out = fmt::format("{}", value.thousandths / 1000);
+    if (const std::int64_t rest = value.thousandths % 1000; rest != 0) {
+        std::string decimals = fmt::format("{:03}", rest);
+        decimals.erase(decimals.find_last_not_of('0') + 1);
+        out += "." + decimals;
+    }
+    return out;
+}
+
+std::string print(ByteSize value) {
+    std::string shortest = fmt::format("{}", value.bytes);
+    if (value.bytes == 0) return shortest;
+    // Not the largest unit that divides it: 80G is also 78125000Ki.
+    for (const Unit& unit : byte_units) {
+        if (value.bytes % unit.scale != 0) continue;
+        std::string text = fmt::format("{}{}", value.bytes / unit.scale, unit.suffix);
+        if (text.size() < shortest.size()) shortest = std::move(text);
+    }
+    return shortest;
+}
+
+std::string print(Duration value) {
+    if (value.ms == 0) return "0s";
+    std::string out;
+    for (const Unit& unit : time_units) {
+        if (value.ms >= unit.scale) out += fmt::format("{}{}", value.ms / unit.scale, unit.suffix);
+        value.ms %= unit.scale;
+    }
+    return out;
+}
+
+std::string print(Instant value) {
+    const std::chrono::sys_time<std::chrono::milliseconds> at{std::chrono::milliseconds{value.ms}};
+    const auto days = std::chrono::floor<std::chrono::days>(at);
+    const std::chrono::year_month_day date{days};
+    const std::chrono::hh_mm_ss time{at - days};
+    std::string out = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
+                                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                                  time.hours().count(), time.minutes().count(), time.seconds().count());
+    if (time.subseconds().count() != 0) out += fmt::format(".{:03}", time.subseconds().count());
+    return out + "Z";
+}
+
+}  // namespace bulkhead

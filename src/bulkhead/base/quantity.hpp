@@ -1,0 +1,54 @@
+// Quantities with units, exact: half a GPU is 500 thousandths, 10Gi is a count of bytes, 2h a count of milliseconds.
+// Parsing and printing are inverse: print(parse(text)) is the shortest text that means the same.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "bulkhead/base/result.hpp"
+
+namespace bulkhead {
+
+// GPUs in thousandths: "8", "0.5", "0.125".
+struct Gpus {
+    std::int64_t thousandths{};
+    static constexpr Gpus whole(std::int64_t count) { return {count * 1000}; }
+    friend constexpr auto operator<=>(Gpus, Gpus) = default;
+    friend constexpr Gpus operator+(Gpus a, Gpus b) { return {a.thousandths + b.thousandths}; }
+};
+
+// Bytes: "10Gi", "512Mi", "80G", "1000". Binary suffixes Ki Mi Gi Ti Pi, decimal k M G T P, as in Kubernetes.
+struct ByteSize {
+    std::int64_t bytes{};
+    friend constexpr auto operator<=>(ByteSize, ByteSize) = default;
+};
+
+// A span of time: "500ms", "30s", "2h", "1h30m", "7d".
+struct Duration {
+    std::int64_t ms{};
+    static constexpr Duration hours(std::int64_t count) { return {count * 3'600'000}; }
+    static constexpr Duration days(std::int64_t count) { return hours(24 * count); }
+    friend constexpr auto operator<=>(Duration, Duration) = default;
+};
+
+// A point in time, UTC: "2026-11-15T09:00:00Z". Rooms are handed one; they never ask a clock.
+struct Instant {
+    std::int64_t ms{};  // since 1970-01-01T00:00:00Z
+    friend constexpr auto operator<=>(Instant, Instant) = default;
+    friend constexpr Instant operator+(Instant at, Duration d) { return {at.ms + d.ms}; }
+    friend constexpr Duration operator-(Instant a, Instant b) { return {a.ms - b.ms}; }
+};
+
+Result<Gpus> parse_gpus(std::string_view text);
+Result<ByteSize> parse_byte_size(std::string_view text);
+Result<Duration> parse_duration(std::string_view text);
+Result<Instant> parse_instant(std::string_view text);
+
+std::string print(Gpus value);
+std::string print(ByteSize value);
+std::string print(Duration value);
+std::string print(Instant value);
+
+}  // namespace bulkhead
