@@ -1,0 +1,118 @@
+// Classes, workloads, nodes and leases: what each must say, and what it must not say twice.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "bulkhead/model/findings.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+void check_request(Findings& findings, const GpuRequest& gpu, const Subject& subject) {
+    std::vector<std::string_view> ways;
+    if (gpu.count) ways.push_back("count");
+    if (!gpu.profile.empty()) ways.push_back("profile");
+    if (gpu.fraction) ways.push_back("fraction");
+    if (gpu.memory) ways.push_back("memory");
+    if (ways.size() == 1) return;
+    findings.add(subject, "/spec/gpu",
+                 ways.empty() ? "it does not say how much of a GPU it needs"
+                              : fmt::format("it asks for GPUs in {} ways: {}", ways.size(), fmt::join(ways, " and ")),
+                 "exactly one of count, profile, fraction, memory");
+}
+
+void check_repeated_words(Findings& findings, const Subject& subject, std::string_view path, std::string_view field,
+                          std::string_view what, const auto& list, auto word_of) {
+    std::set<decltype(word_of(list.front()))> seen;
+    for (std::size_t i = 0; i < list.size(); ++i)
+        if (!seen.insert(word_of(list[i])).second)
+            findings.add(
+                subject, fmt::format("{}/{}{}", path, i, field),
+                fmt::format("{} {} is listed twice, the second time as number {}", what, word(word_of(list[i])), i + 1),
+                "keep one of the two");
+}
+
+}  // namespace
+
+void check_classes(Findings& findings) {
+    findings.for_each<TenantClass>([&](const TenantClass& object, const Subject& subject) {
+        const TenantClassSpec& spec = object.spec;
+        if (spec.mechanisms.empty())
+            findings.add(subject, "/spec/mechanisms", "it allows no mechanism, so no work of this class could ever run",
+                         "list at least one, the preferred first");
+        check_repeated_words(findings, subject, "/spec/mechanisms", "", "mechanism", spec.mechanisms,
+                             [](Mechanism each) { return each; });
+        if (spec.priority.usual > spec.priority.highest)
+            findings.add(subject, "/spec/priority",
+                         fmt::format("its usual priority {} is above its highest {}", spec.priority.usual,
+                                     spec.priority.highest),
+                         "raise highest, or lower usual");
+    });
+}
+
+void check_workloads(Findings& findings) {
+    findings.for_each<GpuWorkload>([&](const GpuWorkload& workload, const Subject& subject) {
+        const GpuWorkloadSpec& spec = workload.spec;
+        if (!findings.find<Tenant>(spec.tenant))
+            findings.add(subject, "/spec/tenant", fmt::format("its tenant \"{}\" does not exist", spec.tenant),
+                         findings.remedy<Tenant>(spec.tenant, "declare it as a Tenant"));
+        check_request(findings, spec.gpu, subject);
+        if (spec.minTasks && *spec.minTasks > spec.tasks)
+            findings.add(subject, "/spec/minTasks",
+                         fmt::format("it needs at least {} tasks and asks for {}", *spec.minTasks, spec.tasks),
+                         fmt::format("minTasks of at most {}, or more tasks", spec.tasks));
+        check_placement(findings, subject, spec.placement);
+    });
+}
+
+void check_nodes(Findings& findings) {
+    findings.for_each<GpuNode>([&](const GpuNode& node, const Subject& subject) {
+        if (!findings.sites.empty() && !findings.sites.contains(node.spec.site)) {
+            const std::vector<std::string_view> known(findings.sites.begin(), findings.sites.end());
+            findings.add(subject, "/spec/site",
+                         fmt::format("FleetPolicy {} declares no site \"{}\"; it declares {}",
+                                     findings.policy->metadata.name, node.spec.site, fmt::join(known, ", ")),
+                         findings.remedy(node.spec.site, known, "declare the site in spec.sites of the FleetPolicy"));
+        }
+        const GpuNodeStatus& status = node.status;
+        for (std::size_t i = 0; i < status.gpus.size(); ++i)
+            if (!status.gpus[i].slices.empty() && status.gpus[i].count != 1)
+                findings.add(subject, fmt::format("/status/gpus/{}/slices", i),
+                             fmt::format("{} slices are listed for {} GPUs at once", status.gpus[i].slices.size(),
+                                         status.gpus[i].count),
+                             "one entry with count 1 for each GPU that is cut");
+        check_repeated_words(findings, subject, "/status/capabilities", "/name", "capability", status.capabilities,
+                             [](const DetectedCapability& each) { return each.name; });
+        check_repeated_words(findings, subject, "/status/versions", "/component", "component", status.versions,
+                             [](const InstalledVersion& each) { return each.component; });
+    });
+}
+
+// A file of leases alone is a fair question to ask, so a kind that is absent altogether is not missed.
+void check_leases(Findings& findings) {
+    const Snapshot& all = findings.snapshot;
+    findings.for_each<GpuLease>([&](const GpuLease& lease, const Subject& subject) {
+        const GpuLeaseSpec& spec = lease.spec;
+        if (!all.tenants.empty() && !findings.find<Tenant>(spec.tenant))
+            findings.add(subject, "/spec/tenant", fmt::format("its tenant \"{}\" does not exist", spec.tenant),
+                         findings.remedy<Tenant>(spec.tenant, "remove the lease"));
+        const GpuWorkload* workload = findings.find<GpuWorkload>(spec.workload);
+        if (!all.workloads.empty() && !workload)
+            findings.add(subject, "/spec/workload", fmt::format("its workload \"{}\" does not exist", spec.workload),
+                         findings.remedy<GpuWorkload>(spec.workload, "remove the lease"));
+        if (workload && workload->spec.tenant != spec.tenant)
+            findings.add(subject, "/spec/tenant",
+                         fmt::format("it is held by {}, and its workload {} belongs to {}", spec.tenant, spec.workload,
+                                     workload->spec.tenant),
+                         workload->spec.tenant);
+        for (std::size_t i = 0; i < spec.slices.size(); ++i)
+            if (!all.nodes.empty() && !findings.find<GpuNode>(spec.slices[i].node))
+                findings.add(subject, fmt::format("/spec/slices/{}/node", i),
+                             fmt::format("its node \"{}\" does not exist", spec.slices[i].node),
+                             findings.remedy<GpuNode>(spec.slices[i].node, "remove the lease"));
+    });
+}
+
+}  // namespace bulkhead

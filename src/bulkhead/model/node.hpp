@@ -1,0 +1,126 @@
+// GpuNode: one machine, as its agent found it. A capability is what was detected, with how it is known; one that
+// raises trust counts only with evidence that is fresh.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bulkhead/model/meta.hpp"
+
+namespace bulkhead {
+
+struct GpuSlice {
+    std::string profile;
+    std::int64_t start = 0;
+    CleanState state = CleanState::sanitizing;
+    std::string lease;
+
+    static constexpr void describe(auto&& field) {
+        field("profile", &GpuSlice::profile, "What it is: 3g.40gb; empty: memory without an instance.");
+        field("start", &GpuSlice::start, "Its first memory slice.", Rule{.min = 0, .max = 64});
+        field("state", &GpuSlice::state, "Whether it may be leased.");
+        field("lease", &GpuSlice::lease, "The lease that holds it, if any.");
+    }
+    friend bool operator==(const GpuSlice&, const GpuSlice&) = default;
+};
+
+struct NodeGpus {
+    std::string model;
+    std::int64_t count = 1;
+    std::vector<GpuSlice> slices;
+
+    static constexpr void describe(auto&& field) {
+        field("model", &NodeGpus::model, "The GPU model, as `bulkhead mig profiles` lists them.",
+              Rule{.required = true, .format = Format::name});
+        field("count", &NodeGpus::count, "How many such GPUs in the same state, with consecutive indexes.",
+              Rule{.min = 1, .max = 64});
+        field("slices", &NodeGpus::slices, "How the GPU is cut now; only with count 1.");
+    }
+    friend bool operator==(const NodeGpus&, const NodeGpus&) = default;
+};
+
+struct DetectedCapability {
+    Capability name{};
+    Grade grade = Grade::assumed;
+    std::optional<Instant> verifiedAt;
+
+    static constexpr void describe(auto&& field) {
+        field("name", &DetectedCapability::name, "What the node can do.", Rule{.required = true});
+        field("grade", &DetectedCapability::grade, "How that is known.");
+        field("verifiedAt", &DetectedCapability::verifiedAt,
+              "When evidence for it was last verified by the control plane; none: the node's word alone.");
+    }
+    friend bool operator==(const DetectedCapability&, const DetectedCapability&) = default;
+};
+
+struct InstalledVersion {
+    Component component{};
+    std::string version;
+
+    static constexpr void describe(auto&& field) {
+        field("component", &InstalledVersion::component, "The software.", Rule{.required = true});
+        field("version", &InstalledVersion::version, "Its version, as it names itself: 580.159.04.",
+              Rule{.required = true, .format = Format::line});
+    }
+    friend bool operator==(const InstalledVersion&, const InstalledVersion&) = default;
+};
+
+struct GpuNodeSpec {
+    std::string site;
+    std::string zone;
+    std::string rack;
+    std::string leaf;
+    std::string nvlinkDomain;
+    bool unschedulable = false;
+
+    static constexpr void describe(auto&& field) {
+        field("site", &GpuNodeSpec::site, "A site of the FleetPolicy.", Rule{.required = true, .format = Format::name});
+        field("zone", &GpuNodeSpec::zone, "Zone within the site.");
+        field("rack", &GpuNodeSpec::rack, "Rack within the zone.");
+        field("leaf", &GpuNodeSpec::leaf, "The fabric switch it hangs on.");
+        field("nvlinkDomain", &GpuNodeSpec::nvlinkDomain, "The NVLink domain it is part of, where that spans nodes.");
+        field("unschedulable", &GpuNodeSpec::unschedulable, "Closed to new leases.");
+    }
+    friend bool operator==(const GpuNodeSpec&, const GpuNodeSpec&) = default;
+};
+
+struct GpuNodeStatus {
+    std::optional<Instant> observedAt;
+    std::vector<NodeGpus> gpus;
+    std::int64_t cpu = 0;
+    ByteSize memory;
+    NvLink nvlink = NvLink::none;
+    ConfidentialMode confidentialMode = ConfidentialMode::off;
+    std::vector<DetectedCapability> capabilities;
+    std::vector<InstalledVersion> versions;
+
+    static constexpr void describe(auto&& field) {
+        field("observedAt", &GpuNodeStatus::observedAt, "When the agent last reported.");
+        field("gpus", &GpuNodeStatus::gpus, "The GPUs it has.");
+        field("cpu", &GpuNodeStatus::cpu, "CPU cores.", Rule{.min = 0, .max = 65536});
+        field("memory", &GpuNodeStatus::memory, "Host memory.", Rule{.min = 0});
+        field("nvlink", &GpuNodeStatus::nvlink, "How its GPUs are joined.");
+        field("confidentialMode", &GpuNodeStatus::confidentialMode, "Confidential mode, which is host-wide.");
+        field("capabilities", &GpuNodeStatus::capabilities, "What was detected.");
+        field("versions", &GpuNodeStatus::versions, "Software that the version gate looks at.");
+    }
+    friend bool operator==(const GpuNodeStatus&, const GpuNodeStatus&) = default;
+};
+
+struct GpuNode {
+    static constexpr std::string_view kind = "GpuNode";
+    static constexpr std::string_view about = "One machine with GPUs; its status is written by its agent.";
+    Metadata metadata;
+    GpuNodeSpec spec;
+    GpuNodeStatus status;
+
+    static constexpr void describe(auto&& field) {
+        field("metadata", &GpuNode::metadata, "Name and labels.", Rule{.required = true});
+        field("spec", &GpuNode::spec, "Where it stands.", Rule{.required = true});
+        field("status", &GpuNode::status, "What was found on it.");
+    }
+    friend bool operator==(const GpuNode&, const GpuNode&) = default;
+};
+
+}  // namespace bulkhead

@@ -1,0 +1,91 @@
+// Tenant: who owns work; whom it trusts, what it is owed, what it accepts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bulkhead/model/meta.hpp"
+
+namespace bulkhead {
+
+struct DomainMembership {
+    std::string name;
+    std::optional<Consent> consent;
+
+    static constexpr void describe(auto&& field) {
+        field("name", &DomainMembership::name, "A trust domain of the FleetPolicy.",
+              Rule{.required = true, .format = Format::name});
+        field("consent", &DomainMembership::consent, "The tenant's own consent to be in it.");
+    }
+    friend bool operator==(const DomainMembership&, const DomainMembership&) = default;
+};
+
+struct Quota {
+    Gpus guarantee;
+    std::optional<Gpus> limit;
+    std::int64_t weight = 1;
+
+    static constexpr void describe(auto&& field) {
+        field("guarantee", &Quota::guarantee, "GPUs that are this tenant's whenever it wants them.", Rule{.min = 0});
+        field("limit", &Quota::limit, "The most it may ever hold.", Rule{.min = 0});
+        field("weight", &Quota::weight, "Its share of what is idle, relative to its siblings.",
+              Rule{.min = 1, .max = 1'000'000});
+    }
+    friend bool operator==(const Quota&, const Quota&) = default;
+};
+
+struct AcceptedRisk {
+    Risk risk{};
+    std::string by;
+    Instant at;
+
+    static constexpr void describe(auto&& field) {
+        field("risk", &AcceptedRisk::risk, "The disclosed risk that is accepted.", Rule{.required = true});
+        field("by", &AcceptedRisk::by, "Who accepts it: a person or role that can be asked.",
+              Rule{.required = true, .format = Format::line});
+        field("at", &AcceptedRisk::at, "When, in UTC.", Rule{.required = true});
+    }
+    friend bool operator==(const AcceptedRisk&, const AcceptedRisk&) = default;
+};
+
+struct TenantSpec {
+    std::string parent;
+    std::string tenantClass;
+    std::optional<DomainMembership> trustDomain;
+    OperatorTrust operatorTrust = OperatorTrust::trusted;
+    Quota quota;
+    Compliance compliance = Compliance::off;
+    std::int64_t priorityGrant = 0;
+    std::vector<AcceptedRisk> accepts;
+    Whereabouts placement;
+
+    static constexpr void describe(auto&& field) {
+        field("parent", &TenantSpec::parent, "The tenant this one is part of; empty: a root.");
+        field("class", &TenantSpec::tenantClass, "Its TenantClass.", Rule{.required = true, .format = Format::name});
+        field("trustDomain", &TenantSpec::trustDomain, "The domain of tenants it trusts; none: it trusts nobody.");
+        field("operatorTrust", &TenantSpec::operatorTrust, "Whether it trusts whoever runs the machines.");
+        field("quota", &TenantSpec::quota, "What it is owed.");
+        field("compliance", &TenantSpec::compliance, "The Security & Compliance switch, and which way it is kept.");
+        field("priorityGrant", &TenantSpec::priorityGrant, "The highest priority granted to it.",
+              Rule{.min = 0, .max = 1000});
+        field("accepts", &TenantSpec::accepts, "Disclosed risks it accepts by name.");
+        field("placement", &TenantSpec::placement, "Where its work and data may be.");
+    }
+    friend bool operator==(const TenantSpec&, const TenantSpec&) = default;
+};
+
+struct Tenant {
+    static constexpr std::string_view kind = "Tenant";
+    static constexpr std::string_view about = "Who owns work: trust, class, quota, compliance.";
+    Metadata metadata;
+    TenantSpec spec;
+
+    static constexpr void describe(auto&& field) {
+        field("metadata", &Tenant::metadata, "Name and labels.", Rule{.required = true});
+        field("spec", &Tenant::spec, "What the tenant is.", Rule{.required = true});
+    }
+    friend bool operator==(const Tenant&, const Tenant&) = default;
+};
+
+}  // namespace bulkhead

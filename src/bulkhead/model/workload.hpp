@@ -1,0 +1,157 @@
+// GpuWorkload: what a tenant asks for. Whatever is left open is filled in by its class and decided by policy.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bulkhead/model/meta.hpp"
+
+namespace bulkhead {
+
+// Per task: whole GPUs, or a named slice, or a fraction, or an amount of GPU memory. One of the four.
+struct GpuRequest {
+    std::optional<std::int64_t> count;
+    std::string profile;
+    std::optional<Gpus> fraction;
+    std::optional<ByteSize> memory;
+    std::optional<Mechanism> mechanism;
+    std::vector<std::string> models;
+    bool nvlink = false;
+
+    static constexpr void describe(auto&& field) {
+        field("count", &GpuRequest::count, "Whole GPUs per task.", Rule{.min = 1, .max = 1024});
+        field("profile", &GpuRequest::profile,
+              "A named slice per task: a MIG profile (3g.40gb) or an AMD partition (cpx_nps4).");
+        field("fraction", &GpuRequest::fraction, "A fraction of one GPU per task: 0.5.", Rule{.min = 1, .max = 999});
+        field("memory", &GpuRequest::memory, "An amount of one GPU's memory per task: 10Gi.", Rule{.min = 1});
+        field("mechanism", &GpuRequest::mechanism,
+              "How the GPU is divided; for a fraction, what backs it. Default: the class's first that fits.");
+        field("models", &GpuRequest::models, "Only these GPU models; empty: any.", Rule{.format = Format::name});
+        field("nvlink", &GpuRequest::nvlink, "Whether the GPUs must reach each other over NVLink.");
+    }
+    friend bool operator==(const GpuRequest&, const GpuRequest&) = default;
+};
+
+struct IsolationRequest {
+    std::optional<Tier> tier;
+    std::optional<PeerTrust> node;
+    std::optional<PeerTrust> gpu;
+
+    static constexpr void describe(auto&& field) {
+        field("tier", &IsolationRequest::tier, "The tier to run in. Default: what trust and class demand.");
+        field("node", &IsolationRequest::node,
+              "The least trusted tenant that may run on the same node. Default: the class's.");
+        field("gpu", &IsolationRequest::gpu,
+              "The least trusted tenant that may run on the same GPU. Default: the class's.");
+    }
+    friend bool operator==(const IsolationRequest&, const IsolationRequest&) = default;
+};
+
+struct SloRequest {
+    Slo level = Slo::soft;
+    std::vector<Aspect> resources;
+
+    static constexpr void describe(auto&& field) {
+        field("level", &SloRequest::level, "hard: holds whatever the neighbours do. soft: best effort.");
+        field("resources", &SloRequest::resources,
+              "What a hard level is about. Default: sm, l2, memory-capacity, memory-bandwidth.");
+    }
+    friend bool operator==(const SloRequest&, const SloRequest&) = default;
+};
+
+struct NetworkRequest {
+    bool rdma = false;
+    bool reserved = false;
+    bool encrypted = false;
+
+    static constexpr void describe(auto&& field) {
+        field("rdma", &NetworkRequest::rdma, "Whether tasks talk over RDMA.");
+        field("reserved", &NetworkRequest::reserved, "Whether bandwidth on a NIC is reserved for it.");
+        field("encrypted", &NetworkRequest::encrypted, "Whether the tenant encrypts this traffic itself.");
+    }
+    friend bool operator==(const NetworkRequest&, const NetworkRequest&) = default;
+};
+
+struct StorageRequest {
+    std::optional<ByteSize> localNvme;
+    bool encrypted = false;
+
+    static constexpr void describe(auto&& field) {
+        field("localNvme", &StorageRequest::localNvme, "Scratch space on the node's own drives, per task.",
+              Rule{.min = 1});
+        field("encrypted", &StorageRequest::encrypted, "Whether the tenant encrypts what it writes there itself.");
+    }
+    friend bool operator==(const StorageRequest&, const StorageRequest&) = default;
+};
+
+struct TopologyRequest {
+    TopologyLevel within = TopologyLevel::none;
+    TopologyLevel prefer = TopologyLevel::none;
+
+    static constexpr void describe(auto&& field) {
+        field("within", &TopologyRequest::within, "All tasks must be inside one of these.");
+        field("prefer", &TopologyRequest::prefer, "All tasks should be inside one of these.");
+    }
+    friend bool operator==(const TopologyRequest&, const TopologyRequest&) = default;
+};
+
+struct GpuWorkloadSpec {
+    std::string tenant;
+    std::int64_t tasks = 1;
+    std::optional<std::int64_t> minTasks;
+    GpuRequest gpu;
+    std::optional<std::int64_t> cpu;
+    std::optional<ByteSize> memory;
+    IsolationRequest isolation;
+    SloRequest slo;
+    NetworkRequest network;
+    StorageRequest storage;
+    std::optional<std::int64_t> priority;
+    std::optional<bool> preemptible;
+    std::optional<Instant> deadline;
+    std::optional<Duration> duration;
+    std::optional<Duration> checkpointInterval;
+    TopologyRequest topology;
+    Whereabouts placement;
+
+    static constexpr void describe(auto&& field) {
+        field("tenant", &GpuWorkloadSpec::tenant, "Who owns the work.", Rule{.required = true, .format = Format::name});
+        field("tasks", &GpuWorkloadSpec::tasks, "How many tasks run together, all or none.",
+              Rule{.min = 1, .max = 100'000});
+        field("minTasks", &GpuWorkloadSpec::minTasks, "For elastic gangs: the fewest tasks worth running.",
+              Rule{.min = 1, .max = 100'000});
+        field("gpu", &GpuWorkloadSpec::gpu, "What each task needs of GPUs.", Rule{.required = true});
+        field("cpu", &GpuWorkloadSpec::cpu, "CPU cores reserved per task.", Rule{.min = 1, .max = 4096});
+        field("memory", &GpuWorkloadSpec::memory, "Host memory reserved per task.", Rule{.min = 1});
+        field("isolation", &GpuWorkloadSpec::isolation, "Tier and neighbours, where the default will not do.");
+        field("slo", &GpuWorkloadSpec::slo, "The service level asked for.");
+        field("network", &GpuWorkloadSpec::network, "What it needs of the fabric.");
+        field("storage", &GpuWorkloadSpec::storage, "What it needs of local drives.");
+        field("priority", &GpuWorkloadSpec::priority, "Its priority, within what the tenant was granted.",
+              Rule{.min = 0, .max = 1000});
+        field("preemptible", &GpuWorkloadSpec::preemptible, "Whether it may be stopped for other work.");
+        field("deadline", &GpuWorkloadSpec::deadline, "When it must be done.");
+        field("duration", &GpuWorkloadSpec::duration, "How long it is expected to run.", Rule{.min = 1});
+        field("checkpointInterval", &GpuWorkloadSpec::checkpointInterval, "How often it can save its work.",
+              Rule{.min = 1});
+        field("topology", &GpuWorkloadSpec::topology, "How close together its tasks must or should be.");
+        field("placement", &GpuWorkloadSpec::placement, "Where it may run, within what its tenant allows.");
+    }
+    friend bool operator==(const GpuWorkloadSpec&, const GpuWorkloadSpec&) = default;
+};
+
+struct GpuWorkload {
+    static constexpr std::string_view kind = "GpuWorkload";
+    static constexpr std::string_view about = "Work that a tenant wants to run on GPUs.";
+    Metadata metadata;
+    GpuWorkloadSpec spec;
+
+    static constexpr void describe(auto&& field) {
+        field("metadata", &GpuWorkload::metadata, "Name and labels.", Rule{.required = true});
+        field("spec", &GpuWorkload::spec, "What is asked for.", Rule{.required = true});
+    }
+    friend bool operator==(const GpuWorkload&, const GpuWorkload&) = default;
+};
+
+}  // namespace bulkhead
