@@ -1,0 +1,24 @@
+// The rules themselves. A rule can object but never overrule another, so adding a rule never opens a hole.
+#pragma once
+
+#include "bulkhead/policy/ask.hpp"
+#include "bulkhead/policy/objection.hpp"
+
+namespace bulkhead {
+
+// What the rules say of the request, wherever it would run.
+Objections objections_to(const Ask& ask, const Circumstances& circumstances);
+
+// What they say of running it on such a node. Site, model and geometry are the compiler's to look up.
+Objections objections_on(const Ask& ask, const Circumstances& circumstances, const NodeTraits& node);
+
+// Whether a mechanism can give GPU in that form at all: a profile needs instances, whole GPUs need none.
+bool form_fits(Form form, Mechanism mechanism);
+
+// The tier trust and policy demand for the sharing asked for, whatever tier was asked for.
+Tier required_tier(PeerTrust share_node, const Circumstances& circumstances);
+
+// With whom a GPU instance (or, without instances, the GPU's memory) may be shared under an accepted ask.
+PeerTrust instance_sharing(const Ask& ask);
+
+}  // namespace bulkhead

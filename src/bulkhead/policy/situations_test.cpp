@@ -1,0 +1,405 @@
+// What the cross product holds still: places, advisories, exceptions, slices by name, amounts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "bulkhead/policy/capacity.hpp"
+#include "bulkhead/policy/checker_test.hpp"
+#include "bulkhead/policy/compile.hpp"
+#include "bulkhead/policy/fleet_fixture_test.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+using checker::Answer;
+using checker::Checker;
+using fixture::Form;
+using fixture::in_one_line;
+using fixture::Level;
+
+const auto same_tenant = PeerTrust::same_tenant, same_domain = PeerTrust::same_domain,
+           distrusting = PeerTrust::distrusting;
+
+GpuNode named(std::string_view name) {
+    for (const GpuNode& node : fixture::machines())
+        if (node.metadata.name == name) return node;
+    return {};
+}
+
+// Asks, and holds the answer against the checker, whatever it is.
+Answer ask(const Snapshot& snapshot, const GpuWorkload& work, Instant at = fixture::now) {
+    Answer answer = ask(Compiler(snapshot, at), Checker(snapshot, at), work);
+    EXPECT_EQ(answer.wrong, "") << in_one_line(work);
+    return answer;
+}
+
+bool accepted(const Snapshot& snapshot, const GpuWorkload& work, Instant at = fixture::now) {
+    return ask(snapshot, work, at).contract() != nullptr;
+}
+
+std::vector<std::string> nodes_of(const Answer& answer) {
+    return answer.contract() != nullptr ? answer.contract()->nodes : std::vector<std::string>{};
+}
+
+Snapshot batch_fleet(ThreatModel threat, std::vector<GpuNode> nodes) {
+    return fixture::fleet(threat, std::move(nodes),
+                          fixture::subject("batch", OperatorTrust::trusted, Compliance::off, true));
+}
+
+GpuWorkload one_gpu(Tier tier, PeerTrust node) {
+    return fixture::request({Mechanism::whole, Form::count}, tier, {node, same_tenant}, Level::soft);
+}
+
+TEST(PolicySituations, the_fleets_of_these_tests_are_consistent) {
+    for (const ThreatModel threat : every<ThreatModel>())
+        for (const char* const tenant_class : {"frontier-training", "slo-serving", "research", "batch"}) {
+            const Snapshot snapshot =
+                fixture::fleet(threat, fixture::machines(),
+                               fixture::subject(tenant_class, OperatorTrust::untrusted, Compliance::dedicated, true));
+            for (const Finding& finding : inconsistencies(snapshot))
+                ADD_FAILURE() << finding.path << ": " << finding.what;
+        }
+}
+
+// --- P6: places ---
+
+TEST(PolicySituations, work_stays_where_its_tenant_and_the_request_say) {
+    GpuNode here = named("hgx-walls"), there = named("hgx-walls");
+    there.metadata.name = "hgx-abroad";
+    there.spec.site = "ashburn";
+    struct Row {
+        std::string_view says;
+        Whereabouts tenant, work;
+        std::vector<std::string> nodes;
+    };
+    const Row rows[] = {
+        {"no wish, anywhere", {}, {}, {"hgx-walls", "hgx-abroad"}},
+        {"the tenant's site", {{"frankfurt"}, {}}, {}, {"hgx-walls"}},
+        {"the tenant's jurisdiction", {{}, {"us"}}, {}, {"hgx-abroad"}},
+        {"the request's site", {}, {{"ashburn"}, {}}, {"hgx-abroad"}},
+        {"the request's jurisdiction", {}, {{}, {"eu"}}, {"hgx-walls"}},
+        {"both, and they agree", {{}, {"eu"}}, {{"frankfurt"}, {}}, {"hgx-walls"}},
+        {"both, and they do not", {{}, {"eu"}}, {{"ashburn"}, {}}, {}},
+        {"a request cannot leave what its tenant allows", {{"frankfurt"}, {}}, {{}, {"us"}}, {}},
+        {"either of two", {}, {{"frankfurt", "ashburn"}, {}}, {"hgx-walls", "hgx-abroad"}},
+    };
+    for (const Row& row : rows) {
+        Snapshot snapshot = batch_fleet(ThreatModel::cloud, {here, there});
+        snapshot.tenants[0].spec.placement = row.tenant;
+        GpuWorkload work = one_gpu(Tier::container, same_tenant);
+        work.spec.placement = row.work;
+        EXPECT_EQ(nodes_of(ask(snapshot, work)), row.nodes) << row.says;
+    }
+}
+
+// --- I10: the version gate ---
+
+Advisory flaw(Instant due, bool escape = false) {
+    return {.id = "CVE-0000-0001",
+            .component = Component::container_toolkit,
+            .fixed = {{"", "1.17.8"}},
+            .severity = Severity::critical,
+            .escape = escape,
+            .closesTiers = {Tier::process, Tier::container},
+            .published = {fixture::now.ms - 8 * 86'400'000},
+            .due = due,
+            .source = "a test"};
+}
+
+TEST(PolicySituations, an_overdue_advisory_closes_the_tiers_it_names_and_no_others) {
+    const Instant later{fixture::now.ms + 3'600'000};
+    struct Row {
+        std::string_view says, installed;
+        std::optional<Instant> due;
+        std::vector<Mechanism> mechanisms;
+        Tier tier;
+        bool open;
+    };
+    const Row rows[] = {
+        {"vulnerable, not yet due", "1.17.7", later, {}, Tier::container, true},
+        {"vulnerable and overdue", "1.17.7", fixture::an_hour_ago, {}, Tier::container, false},
+        {"numbers, not letters: 1.9 is older than 1.17", "1.9.12", fixture::an_hour_ago, {}, Tier::container, false},
+        {"fixed", "1.17.8", fixture::an_hour_ago, {}, Tier::container, true},
+        {"newer than the fix", "1.18.0", fixture::an_hour_ago, {}, Tier::container, true},
+        {"a tier the flaw does not open", "1.17.7", fixture::an_hour_ago, {}, Tier::vm, true},
+        {"a mechanism it does not concern", "1.17.7", fixture::an_hour_ago, {Mechanism::mig}, Tier::container, true},
+        {"a mechanism it concerns", "1.17.7", fixture::an_hour_ago, {Mechanism::whole}, Tier::container, false},
+        {"due by severity: seven days for a critical one, eight have passed", "1.17.7", {}, {}, Tier::container, false},
+        {"not installed, not vulnerable", "", fixture::an_hour_ago, {}, Tier::container, true},
+    };
+    for (const Row& row : rows) {
+        GpuNode node = named("hgx-walls");
+        if (!row.installed.empty()) node.status.versions = {{Component::container_toolkit, std::string(row.installed)}};
+        Snapshot snapshot = batch_fleet(ThreatModel::cloud, {node});
+        Advisory advisory = flaw(fixture::now);
+        advisory.due = row.due;
+        advisory.closesMechanisms = row.mechanisms;
+        snapshot.policies[0].spec.versionGate.advisories = {advisory};
+        EXPECT_EQ(accepted(snapshot, one_gpu(row.tier, same_tenant)), row.open) << row.says;
+    }
+}
+
+TEST(PolicySituations, advisories_that_ship_are_held_against_nodes_unless_switched_off) {
+    GpuNode node = named("hgx-walls");
+    node.status.versions = {{Component::container_toolkit, "1.16.1"}};  // below every fix of CVE-2024-0132 and later
+    Snapshot snapshot = batch_fleet(ThreatModel::cloud, {node});
+    const GpuWorkload work = one_gpu(Tier::container, same_tenant);
+    EXPECT_TRUE(accepted(snapshot, work));
+    snapshot.policies[0].spec.versionGate.shippedAdvisories = true;
+    const Decision decision =
+        Compiler(snapshot, fixture::now).compile(work);  // the checker does not know these advisories
+    EXPECT_TRUE(std::holds_alternative<Refusal>(decision));
+}
+
+// --- rule 1: exceptions ---
+
+Snapshot excepted(ThreatModel threat) {
+    Snapshot snapshot = batch_fleet(threat, {named("hgx-everything")});
+    snapshot.policies[0].spec.exceptions = {
+        {.name = "migration-week",
+         .tenants = {"subject", "rival"},
+         .tier = Tier::container,
+         .grantedBy = "security-admin",
+         .consents = {{"subject", "ciso", fixture::two_days_ago}, {"rival", "ciso", fixture::two_days_ago}},
+         .expires = {fixture::now.ms + 3'600'000},
+         .reason = "moving house"}};
+    return snapshot;
+}
+
+TEST(PolicySituations, an_exception_lets_named_strangers_share_a_kernel_while_it_lives) {
+    const GpuWorkload work = one_gpu(Tier::container, distrusting);
+    Snapshot plain = excepted(ThreatModel::cloud);
+    plain.policies[0].spec.exceptions.clear();
+    EXPECT_FALSE(accepted(plain, work)) << "without one, strangers need VMs";
+
+    const Answer live = ask(excepted(ThreatModel::cloud), work);
+    ASSERT_NE(live.contract(), nullptr) << "a live one is honoured";
+    ASSERT_EQ(live.contract()->exceptions.size(), 1U);
+    EXPECT_EQ(live.contract()->exceptions[0].name, "migration-week");
+    EXPECT_TRUE(accepted(excepted(ThreatModel::internal), work));
+}
+
+TEST(PolicySituations, an_exception_is_void_where_the_design_says_so) {
+    const GpuWorkload work = one_gpu(Tier::container, distrusting);
+    struct Row {
+        std::string_view says;
+        void (*change)(Snapshot&);
+    };
+    const Row rows[] = {
+        {"in `regulated`", [](Snapshot& s) { s.policies[0].spec.threatModel = ThreatModel::regulated; }},
+        {"under compliance mode", [](Snapshot& s) { s.tenants[0].spec.compliance = Compliance::dedicated; }},
+        {"under the other compliance mode",
+         [](Snapshot& s) { s.tenants[0].spec.compliance = Compliance::confidential; }},
+        {"after it expired", [](Snapshot& s) { s.policies[0].spec.exceptions[0].expires = fixture::an_hour_ago; }},
+        {"at the moment it expires", [](Snapshot& s) { s.policies[0].spec.exceptions[0].expires = fixture::now; }},
+        {"for tenants it does not name",
+         [](Snapshot& s) {
+             s.policies[0].spec.exceptions[0].tenants[0] = "friend";
+             s.policies[0].spec.exceptions[0].consents[0].tenant = "friend";
+         }},
+        {"below the class's floor",
+         [](Snapshot& s) {
+             s.classes = {TenantClass{
+                 .metadata = {.name = "batch"},
+                 .spec = {.mechanisms = {Mechanism::whole}, .tier = Tier::vm, .sharing = {distrusting, distrusting}}}};
+         }},
+        {"while an escape advisory is open, due or not",
+         [](Snapshot& s) {
+             s.policies[0].spec.versionGate.advisories = {flaw({fixture::now.ms + 3'600'000}, true)};
+             s.nodes[0].status.versions = {{Component::container_toolkit, "1.17.7"}};
+         }},
+        {"for a tenant that does not trust the operator",
+         [](Snapshot& s) { s.tenants[0].spec.operatorTrust = OperatorTrust::untrusted; }},
+        {"where NVLink is not partitioned",
+         [](Snapshot& s) {
+             std::erase_if(s.nodes[0].status.capabilities,
+                           [](const DetectedCapability& d) { return d.name == Capability::nvlink_partition; });
+         }},
+    };
+    for (const Row& row : rows) {
+        Snapshot snapshot = excepted(ThreatModel::cloud);
+        row.change(snapshot);
+        EXPECT_FALSE(accepted(snapshot, work)) << row.says;
+    }
+    EXPECT_FALSE(accepted(excepted(ThreatModel::cloud), one_gpu(Tier::process, distrusting)))
+        << "below the tier it grants";
+    EXPECT_TRUE(accepted(excepted(ThreatModel::cloud), one_gpu(Tier::vm, distrusting))) << "a VM never needed it";
+    for (const Mechanism mechanism : {Mechanism::mps, Mechanism::time_slicing})
+        EXPECT_FALSE(accepted(excepted(ThreatModel::cloud), fixture::request({mechanism, Form::count}, Tier::container,
+                                                                             {distrusting, distrusting}, Level::soft)))
+            << "it never puts strangers on one GPU";
+}
+
+TEST(PolicySituations, an_exception_lowers_the_wall_between_strangers_and_no_other_floor) {
+    Snapshot snapshot = excepted(ThreatModel::cloud);
+    snapshot.policies[0].spec.exceptions[0].tier = Tier::process;
+    snapshot.classes = {TenantClass{
+        .metadata = {.name = "batch"},
+        .spec = {.mechanisms = {Mechanism::whole}, .tier = Tier::process, .sharing = {distrusting, distrusting}}}};
+    EXPECT_FALSE(accepted(snapshot, one_gpu(Tier::process, same_tenant))) << "`cloud` wants a container even alone";
+    EXPECT_FALSE(accepted(snapshot, one_gpu(Tier::process, same_domain))) << "and beside friends";
+    EXPECT_FALSE(accepted(snapshot, one_gpu(Tier::process, distrusting))) << "so all the more beside strangers";
+    EXPECT_TRUE(accepted(snapshot, one_gpu(Tier::container, distrusting)));
+}
+
+TEST(PolicySituations, an_exception_is_void_when_compliance_mode_takes_away_the_last_stranger) {
+    Snapshot snapshot = excepted(ThreatModel::cloud);
+    snapshot.tenants[2].spec.compliance = Compliance::dedicated;  // the rival's, for whom it is void
+    EXPECT_FALSE(accepted(snapshot, one_gpu(Tier::container, distrusting)));
+}
+
+// --- S6: what is asked by name is what is given ---
+
+TEST(PolicySituations, a_slice_asked_by_name_is_that_slice_or_nothing) {
+    struct Row {
+        std::string_view says;
+        std::optional<Mechanism> mechanism;
+        const char* profile;
+        bool exists;
+    };
+    const Row rows[] = {
+        {"a MIG slice", Mechanism::mig, "3g.40gb", true},
+        {"a MIG slice of another board", Mechanism::mig, "3g.71gb", false},
+        {"an AMD partition on an NVIDIA GPU", Mechanism::mig, "cpx_nps4", false},
+        {"a time-sliced vGPU type", Mechanism::vgpu, "H100-10C", true},
+        {"a MIG slice as a time-sliced vGPU", Mechanism::vgpu, "3g.40gb", false},
+        {"an AMD partition as a vGPU", Mechanism::vgpu, "cpx_nps4", false},
+        {"a vGPU type of another board", Mechanism::vgpu, "A100-20C", false},
+        {"a word that means nothing", Mechanism::vgpu, "nonsense", false},
+        {"a word that means nothing, by any means", std::nullopt, "nonsense", false},
+    };
+    Snapshot snapshot = batch_fleet(ThreatModel::cloud, {named("vgpu-host")});
+    for (const Row& row : rows) {
+        GpuWorkload work = one_gpu(Tier::vm, same_tenant);
+        work.spec.gpu.count.reset();
+        work.spec.gpu.profile = row.profile;
+        work.spec.gpu.mechanism = row.mechanism;
+        EXPECT_EQ(accepted(snapshot, work), row.exists) << row.says;
+    }
+    snapshot.classes = {
+        TenantClass{.metadata = {.name = "batch"},
+                    .spec = {.mechanisms = {Mechanism::vgpu, Mechanism::mig}, .sharing = {distrusting, distrusting}}}};
+    GpuWorkload work = one_gpu(Tier::vm, same_tenant);
+    work.spec.gpu = {.profile = "3g.40gb"};
+    const Answer answer = ask(snapshot, work);
+    ASSERT_NE(answer.contract(), nullptr);
+    EXPECT_EQ(answer.contract()->mechanism, Mechanism::mig) << "a hardware slice was swapped for turns on a GPU";
+}
+
+// --- rule 3 and rule 8: amounts ---
+
+TEST(PolicySituations, a_hard_level_covers_what_the_mechanism_partitions_and_nothing_else) {
+    const Snapshot snapshot =
+        fixture::fleet(ThreatModel::cloud, {named("hgx-walls")},
+                       fixture::subject("slo-serving", OperatorTrust::trusted, Compliance::off, false));
+    GpuWorkload work = fixture::request({Mechanism::mig, Form::profile}, Tier::container, {same_tenant, same_tenant},
+                                        Level::hard_reserved);
+    for (const Aspect fits : {Aspect::sm, Aspect::l2, Aspect::memory_capacity, Aspect::memory_bandwidth}) {
+        work.spec.slo.resources = {fits};
+        EXPECT_TRUE(accepted(snapshot, work)) << word(fits);
+    }
+    for (const Aspect not_kept : {Aspect::pcie, Aspect::power_and_clocks, Aspect::nvlink, Aspect::observability}) {
+        work.spec.slo.resources = {Aspect::sm, not_kept};
+        EXPECT_FALSE(accepted(snapshot, work)) << word(not_kept);
+    }
+}
+
+TEST(PolicySituations, amounts_stay_within_quota_node_and_fleet) {
+    struct Row {
+        std::string_view says;
+        std::int64_t count, tasks, guarantee;
+        bool fits;
+    };
+    const Row rows[] = {
+        {"the whole node", 8, 1, 16, true},
+        {"more than a node per task", 9, 1, 16, false},
+        {"both nodes", 8, 2, 16, true},
+        {"three tasks of five on two nodes of eight", 5, 3, 16, false},
+        {"a hard quota is a ceiling", 8, 2, 15, false},
+    };
+    for (const Row& row : rows) {
+        GpuNode second = named("hgx-walls");
+        second.metadata.name = "hgx-second";
+        Snapshot snapshot =
+            fixture::fleet(ThreatModel::cloud, {named("hgx-walls"), second},
+                           fixture::subject("slo-serving", OperatorTrust::trusted, Compliance::off, false));
+        snapshot.tenants[0].spec.quota.guarantee = Gpus::whole(row.guarantee);
+        GpuWorkload work = fixture::request({Mechanism::whole, Form::count}, Tier::container,
+                                            {same_tenant, same_tenant}, Level::hard_reserved);
+        work.spec.gpu.count = row.count;
+        work.spec.tasks = row.tasks;
+        EXPECT_EQ(accepted(snapshot, work), row.fits) << row.says;
+    }
+}
+
+TEST(PolicySituations, seven_sevenths_of_a_gpu_are_one_gpu) {
+    Snapshot snapshot = fixture::fleet(ThreatModel::cloud, {named("hgx-walls")},
+                                       fixture::subject("slo-serving", OperatorTrust::trusted, Compliance::off, false));
+    GpuWorkload work =
+        fixture::request({Mechanism::mig, Form::profile}, Tier::container, {same_tenant, same_tenant}, Level::soft);
+    for (const std::int64_t gpus : {1, 8}) {
+        snapshot.tenants[0].spec.quota.guarantee = Gpus::whole(gpus);
+        work.spec.tasks = 7 * gpus;
+        EXPECT_TRUE(accepted(snapshot, work)) << "who owns " << gpus << " may fill them";
+        work.spec.tasks = 7 * gpus + 1;
+        EXPECT_FALSE(accepted(snapshot, work));
+    }
+}
+
+TEST(PolicySituations, a_limit_holds_for_the_tenants_below) {
+    Snapshot snapshot = batch_fleet(ThreatModel::cloud, {named("hgx-walls")});
+    Tenant parent;
+    parent.metadata.name = "parent";
+    parent.spec.tenantClass = "batch";
+    parent.spec.quota.limit = Gpus::whole(4);
+    snapshot.tenants.push_back(parent);
+    snapshot.tenants[0].spec.parent = "parent";
+    snapshot.tenants[0].spec.quota.guarantee = {};
+    GpuWorkload work = one_gpu(Tier::container, same_tenant);
+    work.spec.gpu.count = 4;
+    EXPECT_TRUE(accepted(snapshot, work));
+    work.spec.gpu.count = 5;
+    EXPECT_FALSE(accepted(snapshot, work)) << "more than its parent may ever hold";
+}
+
+TEST(PolicySituations, a_guarantee_the_fleet_does_not_have_is_found) {
+    Snapshot snapshot = batch_fleet(ThreatModel::cloud, {named("hgx-walls")});
+    EXPECT_TRUE(unkeepable_guarantees(snapshot, fixture::now).empty());
+    snapshot.tenants[0].spec.quota.guarantee = Gpus{8001};
+    EXPECT_FALSE(unkeepable_guarantees(snapshot, fixture::now).empty()) << "more than there is";
+    snapshot.tenants[0].spec.quota.guarantee = Gpus::whole(8);
+    snapshot.tenants[2].spec.quota.guarantee = Gpus::whole(1);
+    EXPECT_FALSE(unkeepable_guarantees(snapshot, fixture::now).empty()) << "two that cannot both be kept";
+    snapshot.tenants[2].spec.quota.guarantee = {};
+    snapshot.tenants[0].spec.operatorTrust = OperatorTrust::untrusted;
+    EXPECT_FALSE(unkeepable_guarantees(snapshot, fixture::now).empty()) << "GPUs enough, none that is confidential";
+    snapshot.tenants[0].spec.operatorTrust = OperatorTrust::trusted;
+    snapshot.tenants[0].spec.placement.sites = {"ashburn"};
+    EXPECT_FALSE(unkeepable_guarantees(snapshot, fixture::now).empty()) << "GPUs enough, none where they may be";
+}
+
+TEST(PolicySituations, a_confidential_task_takes_one_gpu_or_the_whole_board_and_nothing_between) {
+    for (const std::int64_t count : {1, 2, 4, 7, 8})
+        for (const std::string_view name : {"cc-single", "cc-board"}) {
+            GpuWorkload work = one_gpu(Tier::confidential_vm, same_tenant);
+            work.spec.gpu.count = count;
+            const bool fits = name == "cc-single" ? count == 1 : count == 8;
+            EXPECT_EQ(accepted(batch_fleet(ThreatModel::cloud, {named(name)}), work), fits) << name << " " << count;
+        }
+}
+
+TEST(PolicySituations, the_clear_leaves_a_confidential_vm_only_encrypted) {
+    for (const bool encrypted : {false, true}) {
+        GpuWorkload rdma = one_gpu(Tier::confidential_vm, same_tenant), nvme = rdma;
+        rdma.spec.network = {.rdma = true, .encrypted = encrypted};
+        nvme.spec.storage = {.localNvme = ByteSize{1}, .encrypted = encrypted};
+        const Snapshot snapshot = batch_fleet(ThreatModel::cloud, {named("cc-single")});
+        EXPECT_EQ(accepted(snapshot, rdma), encrypted);
+        EXPECT_EQ(accepted(snapshot, nvme), encrypted);
+    }
+}
+
+}  // namespace
+
+}  // namespace bulkhead

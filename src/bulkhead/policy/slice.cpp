@@ -1,0 +1,230 @@
+#include "bulkhead/policy/slice.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "bulkhead/gpu/amd.hpp"
+#include "bulkhead/gpu/board.hpp"
+#include "bulkhead/gpu/profile_name.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+// Client contexts one device takes under MPS on Volta and newer, with CUDA 13.0 and older; newer ones take more.
+constexpr std::int64_t mps_clients = 48;
+
+std::int64_t up(std::int64_t numerator, std::int64_t denominator) {
+    return (numerator + denominator - 1) / denominator;
+}
+
+// A part is as large as the larger of its shares of compute and of memory: what it takes, nobody else can have.
+struct Share {
+    std::int64_t parts = 1, of = 1;
+    bool operator<(Share other) const { return parts * other.of < other.parts * of; }
+};
+Share share_of(const gpu::Board& board, const gpu::Profile& profile) {
+    const Share compute{profile.slices, board.slices}, memory{profile.memory_slices, board.memory_slices};
+    return std::max(compute, memory);
+}
+
+std::string known(gpu::Known number) { return number ? fmt::format("{}", *number) : "unknown"; }
+
+std::string engines_of(const gpu::Profile& profile) {
+    const gpu::Engines& e = profile.engines;
+    return fmt::format("{} SMs, {} copy, {} decode, {} encode, {} JPEG, {} optical flow", known(profile.sms),
+                       known(e.copy), known(e.decoders), known(e.encoders), known(e.jpeg), known(e.ofa));
+}
+
+// The smallest plain profile that is at least that much of the board, in compute and in memory.
+const gpu::Profile* smallest_for(const gpu::Board& board, const GpuRequest& request) {
+    const gpu::Profile* best = nullptr;
+    for (const gpu::Profile& profile : board.profiles) {
+        if (!profile.plain()) continue;
+        if (request.fraction && (1000 * profile.slices < request.fraction->thousandths * board.slices ||
+                                 1000 * profile.memory_slices < request.fraction->thousandths * board.memory_slices))
+            continue;
+        if (request.memory &&
+            (!profile.memory_mib || (std::int64_t{*profile.memory_mib} << 20) < request.memory->bytes))
+            continue;
+        if (best == nullptr || share_of(board, profile) < share_of(board, *best)) best = &profile;
+    }
+    return best;
+}
+
+// The instance a request means on a board, and how many tasks share it as compute instances.
+struct MigSlice {
+    const gpu::Profile* profile = nullptr;
+    unsigned compute = 0;
+    std::int64_t tasks_each = 1;
+};
+
+std::optional<MigSlice> mig_slice(const gpu::Board* board, const GpuRequest& request) {
+    if (board == nullptr) return std::nullopt;
+    if (request.profile.empty()) {
+        const gpu::Profile* profile = smallest_for(*board, request);
+        return profile == nullptr ? std::nullopt : std::optional{MigSlice{profile, profile->slices}};
+    }
+    for (const gpu::Profile& profile : board->profiles)  // what nearly everybody writes, without parsing
+        if (profile.name == request.profile) return MigSlice{&profile, profile.slices};
+    const char first = request.profile.front();
+    if (first != 'n' && first != 'i' && (first < '0' || first > '9')) return std::nullopt;  // no profile begins so
+    const auto choice = gpu::find_profile(*board, request.profile);
+    if (!choice) return std::nullopt;
+    const gpu::Profile& profile = board->profiles[choice->index];
+    MigSlice slice{&profile, choice->compute};
+    if (choice->compute < profile.slices)
+        slice.tasks_each = gpu::compute_starts(profile.slices, choice->compute).count();
+    return slice;
+}
+
+// "cpx_nps4": the resource name without its vendor.
+std::string amd_profile(gpu::ComputeMode compute, gpu::MemoryMode memory) {
+    const std::string resource = gpu::amd_resource_name(compute, memory);
+    return resource.substr(resource.find('/') + 1);
+}
+
+struct AmdSlice {
+    gpu::ComputeMode compute{};
+    gpu::MemoryMode memory{};
+    gpu::AmdVerdict verdict;
+};
+
+// The asked-for modes, or the most partitions that are each large enough.
+std::optional<AmdSlice> amd_slice(const gpu::AmdBoard* board, const GpuRequest& request) {
+    if (board == nullptr) return std::nullopt;
+    std::optional<AmdSlice> best;
+    for (const gpu::ComputeMode compute : board->compute_modes)
+        for (const gpu::MemoryMode memory : board->memory_modes) {
+            gpu::AmdVerdict way = gpu::judge(*board, compute, memory);
+            if (way.standing == gpu::Standing::invalid) continue;
+            if (!request.profile.empty() && request.profile != amd_profile(compute, memory)) continue;
+            if (request.fraction && request.fraction->thousandths * way.partitions > 1000) continue;
+            if (request.memory && (!way.memory_gb || *way.memory_gb * 1'000'000'000LL < request.memory->bytes))
+                continue;
+            if (best && best->verdict.partitions >= way.partitions) continue;
+            best = AmdSlice{compute, memory, std::move(way)};
+        }
+    return best;
+}
+
+// What a board has in all. Vendors mean less by a GB than a GiB; taking them at the smaller promises nothing too much.
+std::optional<std::int64_t> memory_mib_of(const Silicon& silicon) {
+    if (silicon.nvidia != nullptr && silicon.nvidia->memory_mib) return *silicon.nvidia->memory_mib;
+    if (silicon.amd != nullptr && silicon.amd->memory_gb) return *silicon.amd->memory_gb * 1'000'000'000LL >> 20;
+    return std::nullopt;
+}
+
+// A share of a GPU that software keeps: by fraction, or by memory where the board's size is known.
+std::optional<SliceFacts> soft_slice(const Silicon& silicon, const GpuRequest& request) {
+    if (request.fraction)
+        return SliceFacts{
+            .parts = request.fraction->thousandths, .of = 1000, .per_gpu = 1000 / request.fraction->thousandths};
+    const auto total = memory_mib_of(silicon);
+    if (!request.memory || !total) return std::nullopt;
+    const std::int64_t wanted = up(request.memory->bytes, 1 << 20);  // in MiB, so that no product overflows
+    if (wanted > *total) return std::nullopt;
+    return SliceFacts{.parts = wanted, .of = *total, .per_gpu = *total / wanted};
+}
+
+// A vGPU type such as "A100-20C" or "A100-1-5CME" begins with the name of its board ("a100-40gb"). Which of them exist,
+// the host's vGPU manager knows.
+bool is_vgpu_type_of(std::string_view model, std::string_view type) {
+    const std::string_view family = model.substr(0, model.find('-'));
+    const std::size_t dash = type.find('-');
+    if (dash == std::string_view::npos || dash < family.size() || type.back() < 'A' || type.back() > 'Z') return false;
+    const auto same = [](char lower, char upper) {
+        return lower == upper || (lower >= 'a' && lower - 'a' + 'A' == upper);
+    };
+    return std::ranges::equal(family, type.substr(0, family.size()), same);
+}
+
+}  // namespace
+
+Silicon silicon_of(std::string_view model) {
+    Silicon silicon{.model = model};
+    for (const gpu::Board& board : gpu::boards())
+        if (board.id == model) silicon.nvidia = &board;
+    for (const gpu::AmdBoard& board : gpu::amd_boards())
+        if (board.id == model) silicon.amd = &board;
+    return silicon;
+}
+
+std::vector<std::string> profiles_like(const Silicon& silicon, std::string_view typed) {
+    std::vector<std::string> out;
+    const auto name = gpu::parse_profile_name(typed);
+    if (const gpu::Board* board = silicon.nvidia) {
+        for (const gpu::Profile& profile : board->profiles)  // the same compute slices under this board's name
+            if (profile.plain() && name && profile.slices == name->gpu) out.emplace_back(profile.name);
+        for (const gpu::Profile& profile : board->profiles)  // else something larger
+            if (profile.plain() && (!name || profile.slices > name->gpu)) out.emplace_back(profile.name);
+    }
+    if (const gpu::AmdBoard* board = silicon.amd)
+        for (const gpu::AmdTested& tested : board->tested) out.push_back(amd_profile(tested.compute, tested.memory));
+    return out;
+}
+
+std::optional<SliceFacts> slice_on(const Silicon& silicon, const GpuRequest& request, Mechanism mechanism) {
+    const bool part = request.fraction || request.memory || !request.profile.empty();
+    const std::int64_t count = request.count.value_or(1);
+    switch (mechanism) {
+        case Mechanism::whole:
+            if (part) return std::nullopt;
+            return SliceFacts{.parts = count};
+        case Mechanism::mig:
+        case Mechanism::mig_vgpu:
+        case Mechanism::mps_in_mig: {
+            if (!part) return std::nullopt;
+            const gpu::Board* board = silicon.nvidia;
+            const auto slice = mig_slice(board, request);
+            if (!slice) return std::nullopt;
+            const Share share = share_of(*board, *slice->profile);
+            return SliceFacts{.parts = share.parts,
+                              .of = share.of * slice->tasks_each,
+                              .per_gpu = slice->profile->max_instances * slice->tasks_each,
+                              .grade = gpu::grade(board->basis)};
+        }
+        case Mechanism::mps:
+        case Mechanism::time_slicing:
+            if (request.fraction || request.memory) return soft_slice(silicon, request);
+            if (part) return std::nullopt;
+            return SliceFacts{.parts = count, .per_gpu = mps_clients};
+        case Mechanism::vgpu:
+            if (request.profile.empty()) return soft_slice(silicon, request);
+            if (!is_vgpu_type_of(silicon.model, request.profile)) return std::nullopt;
+            return SliceFacts{.grade = Grade::assumed};
+        case Mechanism::amd_partition: {
+            if (!part) return std::nullopt;
+            const auto slice = amd_slice(silicon.amd, request);
+            if (!slice) return std::nullopt;
+            const gpu::AmdVerdict& verdict = slice->verdict;
+            return SliceFacts{
+                .of = verdict.partitions,
+                .per_gpu = verdict.partitions,
+                .grade = verdict.standing == gpu::Standing::validated ? Grade::documented : Grade::assumed};
+        }
+    }
+    return std::nullopt;
+}
+
+SliceText slice_text(const Silicon& silicon, const GpuRequest& request, Mechanism mechanism) {
+    if (mechanism == Mechanism::amd_partition) {
+        if (const auto slice = amd_slice(silicon.amd, request))
+            return {amd_profile(slice->compute, slice->memory),
+                    slice->verdict.compute_units ? fmt::format("{} compute units", *slice->verdict.compute_units) : ""};
+    } else if (mechanism == Mechanism::mig || mechanism == Mechanism::mig_vgpu || mechanism == Mechanism::mps_in_mig) {
+        const gpu::Board* board = silicon.nvidia;
+        if (const auto slice = mig_slice(board, request)) {
+            const auto index = static_cast<std::size_t>(slice->profile - board->profiles.data());
+            return {gpu::print(*board, {index, slice->compute}), engines_of(*slice->profile)};
+        }
+    }
+    if (!request.profile.empty()) return {request.profile, ""};
+    if (request.fraction) return {fmt::format("{} GPU", print(*request.fraction)), ""};
+    if (request.memory) return {fmt::format("{} GPU memory", print(*request.memory)), ""};
+    const std::int64_t count = request.count.value_or(1);
+    return {fmt::format("{} GPU{}", count, count == 1 ? "" : "s"), ""};
+}
+
+}  // namespace bulkhead

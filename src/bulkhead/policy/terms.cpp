@@ -1,0 +1,184 @@
+#include "bulkhead/policy/terms.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "bulkhead/policy/catalogue.hpp"
+#include "bulkhead/policy/explain.hpp"
+#include "bulkhead/policy/rules.hpp"
+#include "bulkhead/policy/slice.hpp"
+#include "bulkhead/policy/threat_model.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+Held held(std::string_view subject, const Claim& claim) {
+    return {.subject = std::string{subject},
+            .strength = claim.strength,
+            .grade = claim.grade,
+            .says = std::string{claim.says},
+            .source = std::string{claim.source}};
+}
+
+// What follows from how mechanism and tier are built, rather than from one measured or documented claim.
+void disclose(Contract& contract, std::string_view subject, std::string_view says) {
+    contract.open.push_back({.subject = std::string{subject},
+                             .strength = Strength::none,
+                             .grade = Grade::documented,
+                             .says = std::string{says},
+                             .source = "Bulkhead catalogue"});
+}
+
+// Hard claims are what the contract holds; everything softer is said to be open.
+void write_claims(Contract& contract, const Ask& ask) {
+    const MechanismEntry& mechanism = entry_of(ask.mechanism, contract.fraction);
+    for (const Aspect aspect : every<Aspect>()) {
+        const Claim& claim = mechanism.claims[static_cast<std::size_t>(aspect)];
+        (claim.strength == Strength::hard ? contract.isolates : contract.open).push_back(held(word(aspect), claim));
+    }
+    const TierEntry& tier = entry_of(ask.tier);
+    for (const Wall wall : every<Wall>()) {
+        const Claim& claim = tier.claims[static_cast<std::size_t>(wall)];
+        (claim.strength == Strength::hard ? contract.isolates : contract.open).push_back(held(word(wall), claim));
+    }
+    disclose(contract, "fault-domain", mechanism.fault_domain);
+    disclose(contract, "trusted-base", tier.trusted_base);
+    if (ask.share_gpu == PeerTrust::distrusting)
+        disclose(
+            contract, "gpu-co-residency",
+            "a distrusting tenant's VM may hold another instance of the same GPU; the tenant accepted this by name");
+    if (ask.tier == Tier::confidential_vm && (ask.rdma || ask.nvme))
+        disclose(contract, "confidential-io",
+                 "RDMA and local NVMe leave the confidential VM in plain text unless the tenant encrypts, as it says "
+                 "it does");
+}
+
+void write_reclaim(Contract& contract, const Ask& ask) {
+    const auto step = [&](const char* name, std::string says) {
+        contract.reclaim.push_back({.name = name, .says = std::move(says)});
+    };
+    const bool instances = EnumSet{Mechanism::mig, Mechanism::mig_vgpu, Mechanism::mps_in_mig}.contains(ask.mechanism);
+    step("stop", "every process of the workload is gone from the device, as the driver lists them");
+    if (ask.mechanism == Mechanism::mps || ask.mechanism == Mechanism::mps_in_mig)
+        step("mps-teardown", "the MPS server and its control daemon are gone, pipes and logs removed");
+    step("vram-scrub",
+         fmt::format("all reachable memory of the {} is overwritten and read back; what could not be reached "
+                     "is reported; a scrub that cannot verify quarantines",
+                     instances ? "GPU instance" : "GPU"));
+    if (instances) step("instance-destroy", "the GPU instance is destroyed before its memory slices are leased again");
+    if (ask.nvme)
+        step("nvme-erase", "the drive's own cryptographic erase, its log page checked and sampled blocks read back");
+    if (ask.rdma)
+        step("rdma-identity", "the virtual function, its addresses and keys are detached and seen to be gone");
+    switch (contract.handover) {
+        case Handover::own_kernel:
+            step("vm-destroy", "the VM is destroyed, its disks and memory wiped, the device reset and rebound");
+            break;
+        case Handover::verified_reboot:
+            step("host-reboot", "before a distrusting tenant: reboot to a known image, measured and verified");
+            break;
+        case Handover::same_domain_only:
+            step("host-stays", "the node cannot prove what it boots, so it is leased only within this trust domain");
+            break;
+    }
+    if (ask.tier == Tier::confidential_vm)
+        step("re-attest", "CPU and GPU are attested again before the next key is released");
+    if (contract.compliance != Compliance::off)
+        step("certificate", "an erase certificate per device is in the log before anything is leased again");
+}
+
+void write_slices(Contract& contract, const GpuWorkload& workload, const FleetView& fleet, const Verdict& verdict) {
+    for (std::size_t i = 0; i < fleet.pools.size(); ++i) {
+        const Pool& pool = fleet.pools[i];
+        if (!verdict.on_pool[i].empty()) continue;
+        if (std::ranges::any_of(contract.slices, [&](const Slice& s) { return s.model == pool.model; })) continue;
+        if (const auto facts = slice_on(pool.silicon, workload.spec.gpu, verdict.ask.mechanism)) {
+            SliceText text = slice_text(pool.silicon, workload.spec.gpu, verdict.ask.mechanism);
+            contract.slices.push_back(
+                {.model = std::string{pool.model}, .slice = std::move(text.slice), .engines = std::move(text.engines)});
+            if (!workload.spec.gpu.profile.empty() || contract.fraction)
+                contract.grade = std::max(contract.grade, facts->grade);
+        }
+    }
+}
+
+// The weakest grade among everything the contract relies on.
+void write_grade(Contract& contract, const FleetView& fleet, const Verdict& verdict) {
+    const Ask& ask = verdict.ask;
+    contract.grade = std::max(contract.grade, pair_of(ask.mechanism, ask.tier).grade);
+    for (const Held& claim : contract.isolates) contract.grade = std::max(contract.grade, claim.grade);
+    for (std::size_t i = 0; i < fleet.pools.size(); ++i)
+        if (verdict.on_pool[i].empty())
+            for (const DetectedCapability& detected : fleet.pools[i].capabilities)
+                contract.grade = std::max(contract.grade, detected.grade);
+}
+
+Handover handover_of(const FleetView& fleet, const Verdict& verdict) {
+    if (verdict.ask.tier >= Tier::vm) return Handover::own_kernel;
+    for (std::size_t i = 0; i < fleet.pools.size(); ++i)
+        if (verdict.on_pool[i].empty() && !fleet.pools[i].traits.has.contains(Capability::verified_reboot))
+            return Handover::same_domain_only;  // the promise must hold on every node that may serve it
+    return Handover::verified_reboot;
+}
+
+}  // namespace
+
+Contract write_contract(const GpuWorkload& workload, const Asker& asker, const FleetView& fleet, const Verdict& verdict,
+                        Audience reader) {
+    const Ask& ask = verdict.ask;
+    const Tenant& tenant = *asker.tenant;
+    Contract contract{.workload = workload.metadata.name,
+                      .tenant = tenant.metadata.name,
+                      .tenantClass = asker.tenant_class->metadata.name,
+                      .threatModel = fleet.policy.threatModel,
+                      .asOf = fleet.now,
+                      .mechanism = ask.mechanism,
+                      .fraction = ask.is_fraction(),
+                      .tasks = workload.spec.tasks,
+                      .gpus = Gpus{ask.thousandths},
+                      .tier = ask.tier,
+                      .requiredTier = required_tier(ask.share_node, asker.circumstances),
+                      .slo = ask.slo,
+                      .quota = asker.tenant_class->spec.quota,
+                      .guarantee = tenant.spec.quota.guarantee,
+                      .preemptible = ask.preemptible,
+                      .priority = ask.priority,
+                      .compliance = tenant.spec.compliance};
+    contract.sharing = {
+        .node = ask.share_node,
+        .gpu = ask.share_gpu,
+        .instance = instance_sharing(ask),
+        // One tenant, unless a domain consented to share a board that cannot be partitioned.
+        .nvlink = ask.share_node == PeerTrust::same_domain && asker.circumstances.accepts.contains(Risk::shared_nvlink)
+                      ? PeerTrust::same_domain
+                      : PeerTrust::same_tenant};
+    contract.handover = handover_of(fleet, verdict);
+    for (const Aspect aspect : ask.slo_resources) contract.sloResources.push_back(aspect);
+    if (tenant.spec.compliance != Compliance::off)
+        contract.surchargePercent = fleet.policy.pricing.complianceSurchargePercent;
+    write_claims(contract, ask);
+    write_slices(contract, workload, fleet, verdict);
+    write_reclaim(contract, ask);
+    for (const KeyControl& control : preset_of(fleet.policy.threatModel).controls)
+        contract.controls.emplace_back(control.id);
+    if (ask.share_node == PeerTrust::distrusting && ask.tier < Tier::vm) {
+        const TierException* exception = fleet.exception_of(tenant.metadata.name);
+        invariant(exception != nullptr, "distrusting tenants share a kernel only under a named exception");
+        contract.exceptions.push_back({.name = exception->name,
+                                       .tenants = exception->tenants,
+                                       .tier = exception->tier,
+                                       .expires = exception->expires});
+    }
+    write_grade(contract, fleet, verdict);
+    const Explainer explainer{workload.spec, asker, fleet, verdict, reader};
+    contract.excluded = explainer.excluded();
+    if (reader == Audience::fleet_operator)
+        for (std::size_t i = 0; i < fleet.pools.size(); ++i)
+            if (verdict.on_pool[i].empty())
+                contract.nodes.insert(contract.nodes.end(), fleet.pools[i].nodes.begin(), fleet.pools[i].nodes.end());
+    return contract;
+}
+
+}  // namespace bulkhead
