@@ -1,9 +1,10 @@
 # `make run` and `make test` do all of their own set-up. Everything else is for people who work on the code.
-.PHONY: run test build setup lint format tidy asan tsan fuzz fuzz-replay bench coverage figures clean
+
+.PHONY: help run test build setup lint format tidy asan tsan fuzz fuzz-replay bench coverage figures clean
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 
-JOBS ?= $(shell nproc)
+export JOBS ?= $(shell nproc)
 
 run: build          ## compile the shipped example under all three threat models
 	@scripts/show-example.sh
@@ -14,6 +15,9 @@ test: setup         ## build and run every test; closes with "N passed, N failed
 
 build: setup        ## the release programs, under build/bin/
 	@scripts/build.sh release
+
+help:               ## this list
+	@grep -hE '^[a-z -]+:.*## ' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 18
 
 setup:
 	@scripts/setup.sh
@@ -30,7 +34,7 @@ asan tsan: setup    ## the tests under address+undefined, or thread, sanitizers
 	@scripts/build.sh $@
 	@scripts/test.sh $@
 
-fuzz: setup         ## every fuzz target for SECONDS each (default 60)
+fuzz: setup         ## every fuzz target for SECONDS_EACH (default 60)
 	@scripts/build.sh fuzz
 	@scripts/fuzz.sh $${SECONDS_EACH:-60}
 

@@ -11,13 +11,13 @@ fi
 missing=()
 while read -r package; do
     status=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
-    [ "$status" = "ii " ] || missing+=("$package")
+    [[ "$status" == ?i* ]] || missing+=("$package")  # installed, held or not
 done < <(grep -v '^#' scripts/packages.txt)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if [ "$(id -u)" -ne 0 ]; then
     echo "setup: these packages are missing and installing them needs root:" >&2
-    echo "  sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+    echo "  sudo sh -c 'apt-get update && apt-get install --no-install-recommends ${missing[*]}'" >&2
     exit 1
 fi
 

@@ -9,7 +9,7 @@
 
 namespace bulkhead {
 
-// One table maps these to HTTP, gRPC and exit status at the doors.
+// What kind of failure it is; each door has one way to say each.
 enum class Code : std::uint8_t { invalid, not_found, conflict, denied, exhausted, unavailable, timeout, corrupt };
 
 // Written for someone awake at 3 a.m.: the object, the rule, the numbers; then the next step.

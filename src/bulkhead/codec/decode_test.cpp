@@ -56,7 +56,7 @@ TEST(Decode, says_what_is_wrong_with_a_value_and_what_to_write) {
         {"too small", "tasks: 0", "tasks is 0, which is out of range\n  try: a value from 1 to 100000"},
         {"too large", "tasks: 100001", "tasks is 100001, which is out of range"},
         {"far too large", "tasks: 99999999999999999999", "more than 64 bits hold\n  try: a value from 1 to 100000"},
-        {"a quantity below its least", "memory: 0", "memory is 0, which is out of range\n  try: at least 1"},
+        {"a quantity below its least", "memory: 0", "memory is 0, which is out of range\n  try: a value from 1 to 1Pi"},
         {"a quantity without its unit", "duration: 90",
          "duration: \"90\" is not a span of time\n  try: write numbers with d, h"},
         {"a date for a point in time", "deadline: 2026-11-15", "deadline: \"2026-11-15\" is not a point in time"},

@@ -30,14 +30,14 @@ constexpr std::uint16_t mi300a_pci[]{0x74a0};
 constexpr auto unsourced = std::nullopt;
 constexpr AmdTested mi300x_tested[]{
     {spx, nps1, 192, 304, "", ""},
-    {cpx, nps1, 24, 38, "", "listed as compatible; not ticked in AMD's matrix of 2025-09"},
+    {cpx, nps1, 24, 38, "", "listed as compatible; not ticked in AMD's matrix of 2025-09", Standing::listed},
     {cpx, nps4, 24, 38, "6.4", "four domains of 48 GB, each shared by two partitions"},
 };
 constexpr AmdTested mi325x_tested[]{{spx, nps1, 256, 304, "", ""}};
 constexpr AmdTested mi350_tested[]{
     {spx, nps1, 288, unsourced, "", ""},
     {dpx, nps2, 144, unsourced, "", "memory is 288 / 2, by arithmetic"},
-    {cpx, nps2, 36, unsourced, "", "memory is 288 / 8, by arithmetic; from release notes on virtual functions"},
+    {cpx, nps2, 36, unsourced, "", "memory is 288 / 8, by arithmetic; from release notes on virtual functions", Standing::listed},
 };
 constexpr AmdTested mi300a_tested[]{
     {spx, nps1, unsourced, unsourced, "", ""},
@@ -84,7 +84,7 @@ std::string_view print(MemoryMode mode) {
 }
 
 std::string_view print(Standing standing) {
-    static constexpr std::array<std::string_view, 4> names{"validated", "possible", "invalid", "unsourced"};
+    static constexpr std::array<std::string_view, 5> names{"validated", "listed", "possible", "invalid", "unsourced"};
     return names.at(static_cast<std::size_t>(standing));
 }
 
@@ -95,14 +95,23 @@ Result<const AmdBoard*> find_amd_board(std::string_view typed) {
     std::ranges::transform(name, name.begin(),
                            [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
     std::vector<std::string_view> ids;
+    std::vector<const AmdBoard*> begin_alike;
     for (const AmdBoard& board : all_boards) {
         ids.push_back(board.id);
+        if (!name.empty() && board.id.starts_with(name)) begin_alike.push_back(&board);
         if (board.id == name || (board.id == "mi350x-mi355x" && (name == "mi350x" || name == "mi355x"))) return &board;
         if (!name.starts_with("0x")) continue;
         std::uint16_t id = 0;
         const auto [end, error] = std::from_chars(name.data() + 2, name.data() + name.size(), id, 16);
         const bool whole = error == std::errc{} && end == name.data() + name.size();
         if (whole && (std::ranges::count(board.pci, id) + std::ranges::count(board.pci_virtual, id)) > 0) return &board;
+    }
+    if (begin_alike.size() == 1) return begin_alike.front();
+    if (begin_alike.size() > 1) {
+        ids.clear();
+        for (const AmdBoard* board : begin_alike) ids.push_back(board->id);
+        return fail(Code::not_found, fmt::format("AMD model \"{}\" could be any of {}", typed, fmt::join(ids, ", ")),
+                    "write the whole name");
     }
     const std::string_view meant = nearest(typed, ids);
     return fail(Code::not_found,
@@ -130,7 +139,7 @@ AmdVerdict judge(const AmdBoard& board, ComputeMode compute, MemoryMode memory) 
     AmdVerdict verdict{.standing = Standing::invalid, .partitions = partitions(board, compute)};
     for (const AmdTested& tested : board.tested) {
         if (tested.compute != compute || tested.memory != memory) continue;
-        return {Standing::validated,  verdict.partitions, tested.memory_gb,
+        return {tested.standing,      verdict.partitions, tested.memory_gb,
                 tested.compute_units, tested.min_rocm,    std::string{tested.note}};
     }
     if (std::ranges::count(board.compute_modes, compute) == 0)

@@ -20,7 +20,8 @@ std::string_view print(ComputeMode mode);  // "CPX"
 std::string_view print(MemoryMode mode);   // "NPS4"
 
 enum class Standing : std::uint8_t {
-    validated,  // named by AMD as tested, or listed as compatible for this board
+    validated,  // named by AMD as tested
+    listed,     // named as compatible by a source, but not in AMD's validated matrix for this board
     possible,   // the driver's own rule for these modes allows it; no source tested it here
     invalid,    // a rule or a source excludes it
     unsourced,  // the board's memory modes are not known
@@ -32,6 +33,7 @@ struct AmdTested {  // a combination some source vouches for
     MemoryMode memory{};
     Known memory_gb, compute_units;  // per partition
     std::string_view min_rocm, note;
+    Standing standing = Standing::validated;
 };
 
 struct AmdBoard {
@@ -54,7 +56,7 @@ struct AmdVerdict {
 };
 
 std::span<const AmdBoard> amd_boards();
-Result<const AmdBoard*> find_amd_board(std::string_view typed);  // "mi300x", "0x74a1"
+Result<const AmdBoard*> find_amd_board(std::string_view typed);  // "mi300x", "mi32", "0x74a1"
 
 unsigned partitions(const AmdBoard& board, ComputeMode mode);
 AmdVerdict judge(const AmdBoard& board, ComputeMode compute, MemoryMode memory);

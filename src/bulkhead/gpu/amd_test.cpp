@@ -70,7 +70,9 @@ TEST(AmdBoards, say_what_the_facts_say) {
         for (const json::value& row : tested) {
             const AmdVerdict verdict = judge(board, mode<ComputeMode>(every_compute, row.at("compute")),
                                              mode<MemoryMode>(every_memory, row.at("memory")));
-            EXPECT_EQ(verdict.standing, Standing::validated);
+            const bool ticked = verdict.why.find("not ticked") == verdict.why.npos &&
+                                verdict.why.find("virtual functions") == verdict.why.npos;
+            EXPECT_EQ(verdict.standing, ticked ? Standing::validated : Standing::listed) << verdict.why;
             EXPECT_EQ(verdict.partitions, row.at("partitions").to_number<unsigned>());
             EXPECT_EQ(verdict.memory_gb, known(row.as_object(), "memory_gb_per_partition"));
             EXPECT_EQ(verdict.compute_units, known(row.as_object(), "cu_per_partition"));
@@ -105,6 +107,8 @@ TEST(AmdJudge, says_why_a_pair_of_modes_cannot_be) {
         {"mi300x", tpx, nps1, Standing::invalid, "mi300x divides 8 XCDs; it has no TPX"},
         {"mi300x", dpx, nps1, Standing::possible, "no source tested it"},
         {"mi300x", cpx, nps4, Standing::validated, "four domains of 48 GB"},
+        {"mi300x", cpx, nps1, Standing::listed, "not ticked in AMD's matrix"},
+        {"mi355x", cpx, nps2, Standing::listed, "virtual functions"},
         {"mi325x", cpx, nps4, Standing::unsourced, "available_memory_partition"},
         {"mi325x", spx, nps4, Standing::invalid, "domains may not outnumber partitions"},
         {"mi355x", dpx, nps2, Standing::validated, "arithmetic"},
@@ -125,6 +129,10 @@ TEST(AmdNames, are_those_of_the_device_plugin) {
     EXPECT_EQ(find_amd_board("MI300X").value()->id, "mi300x");
     EXPECT_EQ(find_amd_board("mi350x"), find_amd_board("0x75a3"));
     EXPECT_EQ(find_amd_board("mi300y").error().remedy, "mi300x");
+    EXPECT_EQ(find_amd_board("MI32").value()->id, "mi325x");
+    EXPECT_NE(find_amd_board("mi300").error().what.find("could be any of mi300x, mi300a"), std::string::npos);
+    EXPECT_EQ(print(Standing::listed), "listed");
+    EXPECT_EQ(print(Standing::unsourced), "unsourced");
     EXPECT_FALSE(find_amd_board("0xzz"));
     EXPECT_FALSE(find_amd_board(""));
 }

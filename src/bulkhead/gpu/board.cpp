@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <vector>
 
 #include "bulkhead/base/nearest.hpp"
+#include "bulkhead/gpu/amd.hpp"
 
 namespace bulkhead::gpu {
 
@@ -92,14 +94,15 @@ Result<const Board*> find_board(std::string_view typed) {
     if (const Board* board = find_board_by_pci(typed)) return board;
     if (!typed.empty() && begin_alike.size() == 1) return begin_alike.front();
 
-    std::vector<std::string_view> ids;
+    // Whoever typed it may have meant a model of either maker.
+    std::vector<std::string_view> ids, alike;
     for (const Board& board : boards()) ids.push_back(board.id);
-    if (!typed.empty() && begin_alike.size() > 1) {
-        ids.clear();
-        for (const Board* board : begin_alike) ids.push_back(board->id);
-        return fail(Code::not_found, fmt::format("GPU model \"{}\" could be any of {}", typed, fmt::join(ids, ", ")),
+    for (const AmdBoard& board : amd_boards()) ids.push_back(board.id);
+    std::ranges::copy_if(ids, std::back_inserter(alike),
+                         [&](std::string_view id) { return !typed.empty() && starts_with_any_case(id, typed); });
+    if (alike.size() > 1)
+        return fail(Code::not_found, fmt::format("GPU model \"{}\" could be any of {}", typed, fmt::join(alike, ", ")),
                     "write the whole name");
-    }
     const std::string_view meant = nearest(typed, ids);
     return fail(Code::not_found,
                 fmt::format("no GPU model is called \"{}\"; known are {}", typed, fmt::join(ids, ", ")),

@@ -101,7 +101,7 @@ struct ComputeProfile {
 enum class Basis : std::uint8_t {
     capture,       // read by us through NVML on the board
     listing,       // `nvidia-smi mig -lgipp` of this board, published
-    carried_over,  // a listed board with the same ids and maxima
+    carried_over,  // a listed board with the same ids and maxima; nobody listed this one
     mock,          // an NVIDIA test fixture
     assumed,       // the rule of boards with the same slice counts
 };
@@ -110,8 +110,8 @@ constexpr Grade grade(Basis basis) {
         case Basis::capture:
             return Grade::silicon;
         case Basis::listing:
-        case Basis::carried_over:
             return Grade::documented;
+        case Basis::carried_over:
         case Basis::mock:  // public mocks were wrong elsewhere
         case Basis::assumed:
             return Grade::assumed;

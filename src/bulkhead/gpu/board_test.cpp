@@ -221,6 +221,8 @@ TEST(FindBoard, proposes_what_was_meant_and_lists_what_exists) {
         {"h100-80gb-smx5", "no GPU model is called \"h100-80gb-smx5\"", "h100-80gb-sxm5"},
         {"h100", "could be any of h100-80gb-sxm5, h100-80gb-pcie, h100-94gb", "write the whole name"},
         {"", "no GPU model is called \"\"", "bulkhead mig profiles"},
+        {"mi300y", "mi350x-mi355x, mi300a", "mi300x"},
+        {"mi300", "could be any of mi300x, mi300a", "write the whole name"},
         {"toaster", "known are a100-40gb", "bulkhead mig profiles"},
         {"0x233310DE", "no GPU model", "bulkhead mig profiles"},  // the id a public mock gives the H200
         {"10de:23", "no GPU model", "bulkhead mig profiles"},
@@ -237,7 +239,7 @@ TEST(FindBoard, proposes_what_was_meant_and_lists_what_exists) {
 TEST(Grade, follows_from_the_basis_and_a_mock_proves_nothing) {
     EXPECT_EQ(grade(Basis::capture), Grade::silicon);
     EXPECT_EQ(grade(Basis::listing), Grade::documented);
-    EXPECT_EQ(grade(Basis::carried_over), Grade::documented);
+    EXPECT_EQ(grade(Basis::carried_over), Grade::assumed);
     EXPECT_EQ(grade(Basis::mock), Grade::assumed);
     EXPECT_EQ(grade(Basis::assumed), Grade::assumed);
 }

@@ -250,6 +250,27 @@ std::vector<Reason> objections(const Geometry& geometry, std::span<const Instanc
     return {{"mig.no-places", {{"what", wanted}, {"needed", needed}, {"free", free}}}};
 }
 
+// A divided instance might be expected inside a GPU instance that has compute slices to spare; say why it is not.
+std::vector<Reason> not_divided(const Board& board, std::span<const Instance> existing,
+                                std::span<const Wanted> wanted) {
+    std::vector<Reason> reasons;
+    for (const Instance& instance : existing) {
+        const Profile& profile = board.profiles[instance.profile];
+        const auto would_share = [&](const Wanted& w) {
+            return w.what.index == instance.profile && w.what.compute < profile.slices &&
+                   (!w.start || *w.start == instance.start) &&
+                   arrange_cut(profile.slices, instance.compute.plus(w.what.compute));
+        };
+        const auto first = std::ranges::find_if(wanted, would_share);
+        if (!instance.in_use || first == wanted.end()) continue;
+        reasons.push_back({"mig.in-use",
+                           {{"profile", std::string{profile.name}},
+                            {"start", std::int64_t{instance.start}},
+                            {"wanted", print(board, first->what)}}});
+    }
+    return reasons;
+}
+
 }  // namespace
 
 std::expected<Plan, Refusal> plan(const Geometry& geometry, std::span<const Instance> existing,
@@ -262,9 +283,12 @@ std::expected<Plan, Refusal> plan(const Geometry& geometry, std::span<const Inst
     Refusal refusal;
     // If no arrangement of everything exists, where things stand now is beside the point.
     refusal.reasons = objections_to_set(geometry, everything(geometry.board(), existing, request));
-    if (!refusal.reasons.empty()) return std::unexpected(std::move(refusal));
-    refusal.reasons = objections(geometry, existing, s, request);
-    find_move(geometry, existing, s, request, refusal);
+    if (refusal.reasons.empty()) {
+        refusal.reasons = objections(geometry, existing, s, request);
+        find_move(geometry, existing, s, request, refusal);
+    }
+    const std::vector<Reason> first = not_divided(geometry.board(), existing, wanted);
+    refusal.reasons.insert(refusal.reasons.begin(), first.begin(), first.end());
     return std::unexpected(std::move(refusal));
 }
 

@@ -326,6 +326,8 @@ TEST(Plan, says_why_when_no_single_move_helps) {
          "2g.12gb could start at 2, but in use there: 1g.6gb@3", true},
         {"each fits alone, not all", "h100-80gb-sxm5", "1g.10gb@1", "", "3x2g.20gb",
          "3 x 2g.20gb need 6 memory slices and 7 are not in use, but no choice of starts gives each its own", true},
+        {"free compute slices in an instance in use", "h100-80gb-sxm5", "1c.3g.40gb@0,3g.40gb@4", "", "1c.3g.40gb",
+         "3g.40gb at 0 is in use and is never touched, so no 1c.3g.40gb is created inside it", false},
         {"beside +me.all", "rtx-pro-6000", "1g.24gb+me.all@0", "", "1g.24gb", "owns every media engine", false},
     };
     for (const Row& row : rows) {

@@ -23,6 +23,7 @@ constexpr std::array texts{
     Text{"mig.starts", "{what} need {needed} of {total} memory slices but have no places without overlap: {starts}"},
     Text{"mig.no-places",
          "{what} need {needed} memory slices and {free} are not in use, but no choice of starts gives each its own"},
+    Text{"mig.in-use", "{profile} at {start} is in use and is never touched, so no {wanted} is created inside it"},
     Text{"mig.driver", "{profile} needs driver {driver} or newer"},
     Text{"mig.together", "{first} beside {second} needs driver R510 or newer"},
 };

@@ -21,14 +21,17 @@ struct DomainMembership {
     friend bool operator==(const DomainMembership&, const DomainMembership&) = default;
 };
 
+inline constexpr std::int64_t most_gpus = 1'000'000'000'000;  // in thousandths: sums of thousands of tenants stay exact
+
 struct Quota {
     Gpus guarantee;
     std::optional<Gpus> limit;
     std::int64_t weight = 1;
 
     static constexpr void describe(auto&& field) {
-        field("guarantee", &Quota::guarantee, "GPUs that are this tenant's whenever it wants them.", Rule{.min = 0});
-        field("limit", &Quota::limit, "The most it may ever hold.", Rule{.min = 0});
+        field("guarantee", &Quota::guarantee, "GPUs that are this tenant's whenever it wants them.",
+              Rule{.min = 0, .max = most_gpus});
+        field("limit", &Quota::limit, "The most it may ever hold.", Rule{.min = 0, .max = most_gpus});
         field("weight", &Quota::weight, "Its share of what is idle, relative to its siblings.",
               Rule{.min = 1, .max = 1'000'000});
     }

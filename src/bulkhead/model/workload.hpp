@@ -24,7 +24,8 @@ struct GpuRequest {
         field("profile", &GpuRequest::profile,
               "A named slice per task: a MIG profile (3g.40gb) or an AMD partition (cpx_nps4).");
         field("fraction", &GpuRequest::fraction, "A fraction of one GPU per task: 0.5.", Rule{.min = 1, .max = 999});
-        field("memory", &GpuRequest::memory, "An amount of one GPU's memory per task: 10Gi.", Rule{.min = 1});
+        field("memory", &GpuRequest::memory, "An amount of one GPU's memory per task: 10Gi.",
+              Rule{.min = 1, .max = 1LL << 50});
         field("mechanism", &GpuRequest::mechanism,
               "How the GPU is divided; for a fraction, what backs it. Default: the class's first that fits.");
         field("models", &GpuRequest::models, "Only these GPU models; empty: any.", Rule{.format = Format::name});
@@ -123,7 +124,7 @@ struct GpuWorkloadSpec {
               Rule{.min = 1, .max = 100'000});
         field("gpu", &GpuWorkloadSpec::gpu, "What each task needs of GPUs.", Rule{.required = true});
         field("cpu", &GpuWorkloadSpec::cpu, "CPU cores reserved per task.", Rule{.min = 1, .max = 4096});
-        field("memory", &GpuWorkloadSpec::memory, "Host memory reserved per task.", Rule{.min = 1});
+        field("memory", &GpuWorkloadSpec::memory, "Host memory reserved per task.", Rule{.min = 1, .max = 1LL << 50});
         field("isolation", &GpuWorkloadSpec::isolation, "Tier and neighbours, where the default will not do.");
         field("slo", &GpuWorkloadSpec::slo, "The service level asked for.");
         field("network", &GpuWorkloadSpec::network, "What it needs of the fabric.");

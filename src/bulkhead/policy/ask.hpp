@@ -27,6 +27,7 @@ struct Ask {
     bool rdma = false, rdma_encrypted = false;
     bool nvme = false, nvme_encrypted = false;
     bool cpu_reserved = false, nic_reserved = false;
+    bool part_of_instance = false;  // a compute instance inside a GPU instance that other tasks share
     std::int64_t priority = 0;
     std::int64_t gpus_per_task = 1;  // as many GPUs as a task touches
     std::int64_t thousandths = 0;    // of GPUs, all tasks together: what quota counts
@@ -66,6 +67,7 @@ struct NodeTraits {
     NvLink nvlink = NvLink::none;
     ConfidentialMode confidential = ConfidentialMode::off;
     std::int64_t gpus = 0;
+    bool confidential_silicon = true;  // the GPUs have a confidential mode at all
     bool escape_open = false;
     std::array<EnumSet<Mechanism>, 4> closed{};  // by Tier: what overdue advisories close
     friend bool operator==(const NodeTraits&, const NodeTraits&) = default;

@@ -39,6 +39,7 @@ bool allowed(const std::vector<std::string>& names, const std::string& name) {
 // Whether a pool's GPUs can be given whole to the tenant, on a node of its own, in its tier or a stronger one. The
 // confidential tier counts only for those who need it: it changes what work can do (RDMA, number of GPUs).
 bool can_serve(const Pool& pool, const Demand& demand, const FleetView& fleet) {
+    if (pool.closed) return false;
     const Whereabouts& where = demand.tenant->spec.placement;
     if (!allowed(where.sites, pool.site) || !allowed(where.jurisdictions, pool.jurisdiction)) return false;
     const Circumstances c = fleet.circumstances_of(*demand.tenant, *fleet.find_class(demand.tenant->spec.tenantClass));

@@ -84,14 +84,24 @@ bool Checker::fresh(const DetectedCapability& capability) const {
 }
 
 bool Checker::open(const Advisory& advisory, const GpuNode& node) const {
+    bool named = false;
     for (const InstalledVersion& installed : node.status.versions) {
         if (installed.component != advisory.component) continue;
+        named = true;
         const FixedVersion* fix = nullptr;
         for (const FixedVersion& fixed : advisory.fixed)
             if (fixed.branch.empty() || installed.version.starts_with(fixed.branch + '.')) fix = &fixed;
         if (fix == nullptr || older(installed.version, fix->version)) return true;
     }
-    return false;
+    // I10, rule 7: what containers with an NVIDIA driver stand on counts as vulnerable where nobody names its version.
+    const auto can = [&](Capability capability) {
+        return std::ranges::any_of(node.status.capabilities,
+                                   [&](const auto& found) { return found.name == capability; });
+    };
+    const bool drives =
+        (can(Capability::mig) || can(Capability::mps)) && !can(Capability::vgpu) && !can(Capability::mig_vgpu);
+    return !named && drives &&
+           (advisory.component == Component::driver || advisory.component == Component::container_toolkit);
 }
 
 bool Checker::overdue(const Advisory& advisory) const {
@@ -337,6 +347,14 @@ void Checker::wall_rules(const Terms& terms, const Who& who, const Facts& facts,
     object(out, confidential != (mode == ConfidentialMode::on), "rule 5", "confidential mode is set the other way",
            {node_confidential_mode}, name);
     if (confidential) {
+        // facts 1.1: Hopper and Blackwell; nothing older, nothing of AMD's, nothing unknown.
+        const auto has_mode = [](const NodeGpus& gpus) {
+            for (const char* const family : {"h100", "h200", "gh200", "b200", "gb200", "b300", "gb300", "rtx-pro-6000"})
+                if (gpus.model.starts_with(family)) return true;
+            return false;
+        };
+        object(out, !std::ranges::all_of(facts.node->status.gpus, has_mode), "rule 5",
+               "GPUs without a confidential mode", {node_confidential}, name);
         object(out, lacks(C::confidential_cpu), "rule 5", "no confidential CPU", {node_confidential, node_unverified},
                name);
         const bool one = terms.gpus_per_task == 1 && !lacks(C::confidential_gpu);

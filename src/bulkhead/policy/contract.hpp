@@ -36,8 +36,11 @@ enum class Handover : std::uint8_t {
     own_kernel,        // the tenant never ran on it: a VM or confidential VM
     verified_reboot,   // the node reboots to a known image, and that is verified, before a distrusting tenant
     same_domain_only,  // the node cannot prove what it booted, so it stays with this trust domain
+    excepted_only,     // likewise, and with the tenants of the exception in force
 };
-constexpr auto words(Handover) { return std::to_array<Words>({"own-kernel", "verified-reboot", "same-domain-only"}); }
+constexpr auto words(Handover) {
+    return std::to_array<Words>({"own-kernel", "verified-reboot", "same-domain-only", "excepted-only"});
+}
 
 // What a contract holds, with how it is known.
 struct Held {
@@ -125,6 +128,18 @@ struct ExcludedNodes {
     friend bool operator==(const ExcludedNodes&, const ExcludedNodes&) = default;
 };
 
+// A capability of the nodes that the contract leans on, at the weakest grade among those that may serve it.
+struct ReliedOn {
+    Capability capability{};
+    Grade grade{};
+
+    static constexpr void describe(auto&& field) {
+        field("capability", &ReliedOn::capability, "What a node must be able to do.", Rule{.required = true});
+        field("grade", &ReliedOn::grade, "How that is known.", Rule{.required = true});
+    }
+    friend bool operator==(const ReliedOn&, const ReliedOn&) = default;
+};
+
 struct Contract {
     std::string workload, tenant, tenantClass;
     ThreatModel threatModel{};
@@ -152,6 +167,7 @@ struct Contract {
     std::vector<std::string> controls;
     std::vector<ExceptionInForce> exceptions;
     Grade grade{};
+    std::vector<ReliedOn> reliesOn;
     std::vector<std::string> nodes;
     std::vector<ExcludedNodes> excluded;
 
@@ -186,7 +202,9 @@ struct Contract {
         field("reclaim", &Contract::reclaim, "What happens before anyone else gets the silicon.");
         field("controls", &Contract::controls, "Key controls this contract relies on.");
         field("exceptions", &Contract::exceptions, "Exceptions it relies on.");
-        field("grade", &Contract::grade, "The weakest grade among the claims it relies on.", Rule{.required = true});
+        field("grade", &Contract::grade,
+              "The weakest grade among its claims; reliesOn says what is known of the nodes.", Rule{.required = true});
+        field("reliesOn", &Contract::reliesOn, "Capabilities of the nodes it leans on, and how each is known.");
         field("nodes", &Contract::nodes, "Nodes that can serve it now.");
         field("excluded", &Contract::excluded, "Nodes that cannot, and why.");
     }

@@ -95,6 +95,8 @@ std::vector<Argument> Explainer::request_arguments() const {
         {"class_tier", text(word(c.class_tier))},
         {"class_priority", c.class_priority},
         {"threat", text(word(c.threat))},
+        {"reboot_because",
+         c.compliance != Compliance::off ? std::string{"compliance mode"} : "threat model " + text(word(c.threat))},
         {"floor", text(word(floor_of(ask, c)))},
         {"mechanism", text(word(ask.mechanism))},
         {"mechanism_title", text(entry_for(ask).title)},
@@ -105,14 +107,14 @@ std::vector<Argument> Explainer::request_arguments() const {
         {"share_node", text(word(ask.share_node))},
         {"share_gpu", text(word(ask.share_gpu))},
         {"slo_unkept", words_of(ask.slo_resources - kept)},
-        {"slo_kept", words_of(kept)},
+        {"slo_kept", kept.empty() ? "nothing, so use a mechanism that does" : words_of(kept)},
         {"asked", print(Gpus{ask.thousandths})},
         {"guarantee", print(Gpus{c.guarantee})},
         {"limit", print(Gpus{c.limit.value_or(0)})},
         {"priority", ask.priority},
         {"grant", c.priority_grant},
         {"count", ask.gpus_per_task},
-        {"possible", verdict_.tasks_possible},
+        {"possible", verdict_.tasks_possible, Audience::fleet_operator},
         {"tasks", spec_.tasks},
     };
 }
@@ -124,16 +126,17 @@ std::vector<Argument> Explainer::node_arguments(const Pool& pool) const {
     };
     const auto escaping = [](const OpenAdvisory& open) { return open.advisory.escape; };
     return {
-        {"model", text(pool.model)},
-        {"site", pool.site},
-        {"jurisdiction", pool.jurisdiction.empty() ? "unknown" : pool.jurisdiction},
-        {"gpus", pool.gpus},
-        {"confidential_mode", text(word(pool.traits.confidential))},
-        {"unverified", words_of(pool.traits.unverified)},
+        {"model", text(pool.model), Audience::fleet_operator},
+        {"site", pool.site, Audience::fleet_operator},
+        {"jurisdiction", pool.jurisdiction.empty() ? "unknown" : pool.jurisdiction, Audience::fleet_operator},
+        {"board", pool.traits.gpus, Audience::fleet_operator},
+        {"gpus", pool.gpus, Audience::fleet_operator},
+        {"confidential_mode", text(word(pool.traits.confidential)), Audience::fleet_operator},
+        {"unverified", words_of(pool.traits.unverified), Audience::fleet_operator},
         {"max_age", print(fleet_.policy.evidenceMaxAge)},
-        {"advisories", advisory_list(pool, closing)},
-        {"update", updates(pool, closing)},
-        {"escapes", advisory_list(pool, escaping)},
+        {"advisories", advisory_list(pool, closing), Audience::fleet_operator},
+        {"update", updates(pool, closing), Audience::fleet_operator},
+        {"escapes", advisory_list(pool, escaping), Audience::fleet_operator},
     };
 }
 
@@ -172,10 +175,11 @@ std::vector<Objected> Explainer::objections() const {
 
 std::vector<ExcludedNodes> Explainer::excluded() const {
     std::vector<ExcludedNodes> out;
+    if (reader_ == Audience::tenant) return out;  // which nodes lack what is the operator's to know
     for (std::size_t i = 0; i < fleet_.pools.size(); ++i) {
         if (verdict_.on_pool[i].empty()) continue;
         ExcludedNodes excluded;
-        if (reader_ == Audience::fleet_operator) excluded.nodes = fleet_.pools[i].nodes;
+        excluded.nodes = fleet_.pools[i].nodes;
         const std::vector<Argument> arguments = node_arguments(fleet_.pools[i]);
         for (const Objection objection : verdict_.on_pool[i]) excluded.objections.push_back(put(objection, arguments));
         const auto same = std::ranges::find(out, excluded.objections, &ExcludedNodes::objections);

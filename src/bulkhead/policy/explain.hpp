@@ -22,7 +22,7 @@ public:
 
     // What stands in the way, in the order people read objections; those about nodes say how many nodes.
     std::vector<Objected> objections() const;
-    // The pools that object, with everything each objects to. A tenant reads the reasons but no node's name.
+    // The pools that object, with everything each objects to: for the operator alone.
     std::vector<ExcludedNodes> excluded() const;
 
 private:

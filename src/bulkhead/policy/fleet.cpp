@@ -68,6 +68,7 @@ FleetView::FleetView(const Snapshot& from, Instant at) : snapshot(from), now(at)
                       .capabilities = node.status.capabilities};
             pool.traits = traits_of(node, policy, now, pool);
             pool.traits.vendor = pool.silicon.vendor();
+            pool.traits.confidential_silicon = pool.silicon.confidential;
             const auto same =
                 std::ranges::find_if(pools, [&](const Pool& other) { return in_same_state(other, pool); });
             if (same == pools.end())
@@ -95,6 +96,8 @@ const TierException* FleetView::exception_of(const std::string& tenant) const {
         if (exception.expires <= now || std::ranges::find(exception.tenants, tenant) == exception.tenants.end())
             continue;
         if (std::ranges::none_of(exception.tenants, is_partner)) continue;
+        if (std::ranges::any_of(exception.consents, [&](const TenantConsent& consent) { return consent.at > now; }))
+            continue;
         if (weakest == nullptr || exception.tier < weakest->tier) weakest = &exception;
     }
     return weakest;
@@ -116,7 +119,8 @@ Circumstances FleetView::circumstances_of(const Tenant& tenant, const TenantClas
                     .priority_grant = spec.priorityGrant,
                     .guarantee = spec.quota.guarantee.thousandths};
     for (const Mechanism mechanism : sells.mechanisms) c.class_mechanisms.insert(mechanism);
-    for (const AcceptedRisk& accepted : spec.accepts) c.accepts.insert(accepted.risk);
+    for (const AcceptedRisk& accepted : spec.accepts)
+        if (accepted.at <= now) c.accepts.insert(accepted.risk);  // nobody has accepted what is dated tomorrow
     const auto at_most = [&](std::int64_t limit) { c.limit = std::min(c.limit.value_or(limit), limit); };
     // A hard quota is never exceeded, whatever the limit says; and nobody holds more than those above may.
     if (sells.quota == QuotaModel::hard) at_most(c.guarantee);

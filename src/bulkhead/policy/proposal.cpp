@@ -8,6 +8,7 @@
 
 #include "bulkhead/policy/catalogue.hpp"
 #include "bulkhead/policy/explain.hpp"
+#include "bulkhead/policy/rules.hpp"
 #include "bulkhead/policy/slice.hpp"
 
 namespace bulkhead {
@@ -246,6 +247,16 @@ ByteSize most_memory(const FleetView& fleet) {
     return most;
 }
 
+// Whether any node could serve the tier at all: most cannot, and need not be tried further.
+bool is_served(Tier tier, const FleetView& fleet) {
+    return std::ranges::any_of(fleet.pools, [&](const Pool& pool) {
+        const bool confidential = pool.traits.confidential == ConfidentialMode::on;
+        const EnumSet<Capability> walls{Capability::virtual_machines, Capability::iommu_groups};
+        return confidential == (tier == Tier::confidential_vm) &&
+               (tier < Tier::vm || pool.traits.has.contains_all(walls));
+    });
+}
+
 // The numbers of GPUs a task could hold whole: one, or all of some node. Largest first.
 std::vector<std::int64_t> whole_counts(const FleetView& fleet) {
     std::vector<std::int64_t> counts{1};
@@ -313,7 +324,7 @@ std::vector<GpuWorkloadSpec> alternatives(const GpuWorkloadSpec& spec, const Ver
             break;
         case Field::tier:
             for (const Tier tier : every<Tier>())
-                if (tier > ask.tier) with([&](auto& s) { s.isolation.tier = tier; });
+                if (tier > ask.tier && is_served(tier, fleet)) with([&](auto& s) { s.isolation.tier = tier; });
             break;
         case Field::rdma_encrypted:
             if (spec.network.rdma && !spec.network.encrypted) with([](auto& s) { s.network.encrypted = true; });
@@ -430,14 +441,17 @@ bool anything_acceptable(const GpuWorkloadSpec& asked, const Verdict& verdict, c
         for (GpuWorkloadSpec& other : alternatives(modest, verdict, field, asker, fleet))
             shapes.push_back(std::move(other));
     for (GpuWorkloadSpec& spec : shapes)
-        for (const Mechanism mechanism : asker.tenant_class->spec.mechanisms)
+        for (const Mechanism mechanism : asker.tenant_class->spec.mechanisms) {
+            if (!form_fits(form_of(spec.gpu), mechanism)) continue;
             for (const Tier tier : every<Tier>()) {
-                if (tier < asked.isolation.tier.value_or(Tier::process) || pair_of(mechanism, tier).fit == Fit::no)
+                if (tier < asked.isolation.tier.value_or(Tier::process) || pair_of(mechanism, tier).fit == Fit::no ||
+                    !is_served(tier, fleet))
                     continue;
                 spec.gpu.mechanism = mechanism;
                 spec.isolation.tier = tier;
                 if (judge(spec, asker, fleet).accepted()) return true;
             }
+        }
     return false;
 }
 

@@ -92,7 +92,8 @@ void object_to_slo(const Ask& ask, const Circumstances& c, Objections& out) {
     out.insert_if(c.class_slo != Slo::hard, O::slo_class);
     const bool fraction = ask.is_fraction() && can_back_a_fraction(ask.mechanism);
     const MechanismEntry& entry = entry_of(ask.mechanism, fraction);
-    out.insert_if(entry.strongest_slo != Slo::hard, O::slo_soft_mechanism);
+    // Compute instances of one GPU instance share its cache, memory and engines: the weakest layer counts.
+    out.insert_if(entry.strongest_slo != Slo::hard || ask.part_of_instance, O::slo_soft_mechanism);
     for (const Aspect aspect : ask.slo_resources)
         out.insert_if(entry.claims[static_cast<std::size_t>(aspect)].strength != Strength::hard, O::slo_resource);
     // Also when the amount is unknown because no board here has the slice: then it is more than nothing.
@@ -145,6 +146,7 @@ void object_to_confidential_node(const Ask& ask, const NodeTraits& node, Objecti
     const bool on = node.confidential == ConfidentialMode::on;
     out.insert_if((ask.tier == Tier::confidential_vm) != on, O::node_confidential_mode);
     if (ask.tier != Tier::confidential_vm) return;
+    out.insert_if(!node.confidential_silicon, O::node_confidential);
     demand(node, Capability::confidential_cpu, O::node_confidential, out);
     if (ask.gpus_per_task == 1)
         demand(node, Capability::confidential_gpu, O::node_confidential, out);
@@ -221,6 +223,21 @@ Tier required_tier(PeerTrust share_node, const Circumstances& c) {
     if (c.operator_trust == OperatorTrust::untrusted || c.compliance == Compliance::confidential)
         return Tier::confidential_vm;
     return std::max(c.class_tier, floor_beside(share_node, c, preset_of(c.threat)));
+}
+
+EnumSet<Capability> capabilities_for(const Ask& ask) {
+    EnumSet<Capability> needed;
+    if (const auto capability = capability_for(ask.mechanism)) needed.insert(*capability);
+    needed.insert_if(ask.mechanism == Mechanism::mps_in_mig, Capability::mps);
+    needed.insert_if(ask.tier >= Tier::vm, Capability::virtual_machines);
+    needed.insert_if(ask.tier >= Tier::vm, Capability::iommu_groups);
+    needed.insert_if(ask.rdma, Capability::rdma);
+    needed.insert_if(ask.nvme, Capability::local_nvme);
+    if (ask.tier == Tier::confidential_vm) {
+        needed.insert(Capability::confidential_cpu);
+        needed.insert(ask.gpus_per_task == 1 ? Capability::confidential_gpu : Capability::confidential_board);
+    }
+    return needed;
 }
 
 PeerTrust instance_sharing(const Ask& ask) {

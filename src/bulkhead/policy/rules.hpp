@@ -18,6 +18,9 @@ bool form_fits(Form form, Mechanism mechanism);
 // The tier trust and policy demand for the sharing asked for, whatever tier was asked for.
 Tier required_tier(PeerTrust share_node, const Circumstances& circumstances);
 
+// What a node must be able to do for this ask, beyond having the GPUs.
+EnumSet<Capability> capabilities_for(const Ask& ask);
+
 // With whom a GPU instance (or, without instances, the GPU's memory) may be shared under an accepted ask.
 PeerTrust instance_sharing(const Ask& ask);
 

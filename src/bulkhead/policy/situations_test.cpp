@@ -126,7 +126,8 @@ TEST(PolicySituations, an_overdue_advisory_closes_the_tiers_it_names_and_no_othe
         {"a mechanism it does not concern", "1.17.7", fixture::an_hour_ago, {Mechanism::mig}, Tier::container, true},
         {"a mechanism it concerns", "1.17.7", fixture::an_hour_ago, {Mechanism::whole}, Tier::container, false},
         {"due by severity: seven days for a critical one, eight have passed", "1.17.7", {}, {}, Tier::container, false},
-        {"not installed, not vulnerable", "", fixture::an_hour_ago, {}, Tier::container, true},
+        {"not named, and the container tier stands on it", "", fixture::an_hour_ago, {}, Tier::container, false},
+        {"not named, and no other tier does", "", fixture::an_hour_ago, {}, Tier::vm, true},
     };
     for (const Row& row : rows) {
         GpuNode node = named("hgx-walls");

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t mps_clients = 48;
 
 std::int64_t up(std::int64_t numerator, std::int64_t denominator) {
-    return (numerator + denominator - 1) / denominator;
+    return numerator / denominator + (numerator % denominator != 0 ? 1 : 0);
 }
 
 // A part is as large as the larger of its shares of compute and of memory: what it takes, nobody else can have.
@@ -128,12 +128,15 @@ std::optional<SliceFacts> soft_slice(const Silicon& silicon, const GpuRequest& r
     return SliceFacts{.parts = wanted, .of = *total, .per_gpu = *total / wanted};
 }
 
-// A vGPU type such as "A100-20C" or "A100-1-5CME" begins with the name of its board ("a100-40gb"). Which of them exist,
-// the host's vGPU manager knows.
+// A time-sliced vGPU type such as "A100-20C" or "A100X-8C" begins with the name of its board ("a100-40gb"). Which of
+// them exist, the host's vGPU manager knows.
 bool is_vgpu_type_of(std::string_view model, std::string_view type) {
     const std::string_view family = model.substr(0, model.find('-'));
     const std::size_t dash = type.find('-');
-    if (dash == std::string_view::npos || dash < family.size() || type.back() < 'A' || type.back() > 'Z') return false;
+    const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+    if (dash == std::string_view::npos || dash < family.size() || !is_capital(type.back())) return false;
+    if (type.find('-', dash + 1) != std::string_view::npos) return false;  // "A100-1-5C" is MIG-backed: mig-vgpu's
+    if (!std::ranges::all_of(type.substr(family.size(), dash - family.size()), is_capital)) return false;  // "A100X"
     const auto same = [](char lower, char upper) {
         return lower == upper || (lower >= 'a' && lower - 'a' + 'A' == upper);
     };
@@ -145,7 +148,11 @@ bool is_vgpu_type_of(std::string_view model, std::string_view type) {
 Silicon silicon_of(std::string_view model) {
     Silicon silicon{.model = model};
     for (const gpu::Board& board : gpu::boards())
-        if (board.id == model) silicon.nvidia = &board;
+        if (board.id == model) {
+            silicon.nvidia = &board;
+            silicon.confidential =
+                board.architecture.starts_with("Hopper") || board.architecture.starts_with("Blackwell");
+        }
     for (const gpu::AmdBoard& board : gpu::amd_boards())
         if (board.id == model) silicon.amd = &board;
     return silicon;
@@ -183,13 +190,18 @@ std::optional<SliceFacts> slice_on(const Silicon& silicon, const GpuRequest& req
             return SliceFacts{.parts = share.parts,
                               .of = share.of * slice->tasks_each,
                               .per_gpu = slice->profile->max_instances * slice->tasks_each,
-                              .grade = gpu::grade(board->basis)};
+                              .grade = gpu::grade(board->basis),
+                              .part_of_instance = slice->compute < slice->profile->slices};
         }
         case Mechanism::mps:
         case Mechanism::time_slicing:
-            if (request.fraction || request.memory) return soft_slice(silicon, request);
+            if (request.fraction || request.memory) {
+                auto slice = soft_slice(silicon, request);
+                if (slice && mechanism == Mechanism::mps) slice->per_gpu = std::min(slice->per_gpu, mps_clients);
+                return slice;
+            }
             if (part) return std::nullopt;
-            return SliceFacts{.parts = count, .per_gpu = mps_clients};
+            return SliceFacts{.parts = count};  // shared GPUs: each counts whole, whoever else is on it
         case Mechanism::vgpu:
             if (request.profile.empty()) return soft_slice(silicon, request);
             if (!is_vgpu_type_of(silicon.model, request.profile)) return std::nullopt;
@@ -217,14 +229,19 @@ SliceText slice_text(const Silicon& silicon, const GpuRequest& request, Mechanis
         const gpu::Board* board = silicon.nvidia;
         if (const auto slice = mig_slice(board, request)) {
             const auto index = static_cast<std::size_t>(slice->profile - board->profiles.data());
-            return {gpu::print(*board, {index, slice->compute}), engines_of(*slice->profile)};
+            std::string engines = engines_of(*slice->profile);
+            if (slice->compute < slice->profile->slices)
+                engines = fmt::format("{} of {} compute slices of a GPU instance; shared inside it: {}", slice->compute,
+                                      slice->profile->slices, engines);
+            return {gpu::print(*board, {index, slice->compute}), std::move(engines)};
         }
     }
     if (!request.profile.empty()) return {request.profile, ""};
     if (request.fraction) return {fmt::format("{} GPU", print(*request.fraction)), ""};
     if (request.memory) return {fmt::format("{} GPU memory", print(*request.memory)), ""};
     const std::int64_t count = request.count.value_or(1);
-    return {fmt::format("{} GPU{}", count, count == 1 ? "" : "s"), ""};
+    return {fmt::format("{} {}GPU{}", count, mechanism == Mechanism::whole ? "" : "shared ", count == 1 ? "" : "s"),
+            ""};
 }
 
 }  // namespace bulkhead

@@ -23,6 +23,8 @@ struct Silicon {
     const gpu::Board* nvidia = nullptr;
     const gpu::AmdBoard* amd = nullptr;
 
+    bool confidential = false;  // Hopper and newer have a confidential mode; nothing unknown does
+
     Vendor vendor() const { return amd != nullptr ? Vendor::amd : Vendor::nvidia; }
 };
 Silicon silicon_of(std::string_view model);  // the model's text must outlive it
@@ -31,6 +33,7 @@ struct SliceFacts {
     std::int64_t parts = 1, of = 1;  // of a GPU, per task: exact, so that seven sevenths are one
     std::int64_t per_gpu = 1;        // how many tasks one GPU serves; for whole GPUs, one per `count`
     Grade grade = Grade::documented;
+    bool part_of_instance = false;  // a compute instance: memory, cache and engines are shared inside the GPU instance
 
     // What quota counts for so many tasks, rounded up once.
     constexpr std::int64_t thousandths(std::int64_t tasks) const { return (1000 * parts * tasks + of - 1) / of; }

@@ -35,7 +35,11 @@ void disclose(Contract& contract, std::string_view subject, std::string_view say
 void write_claims(Contract& contract, const Ask& ask) {
     const MechanismEntry& mechanism = entry_of(ask.mechanism, contract.fraction);
     for (const Aspect aspect : every<Aspect>()) {
-        const Claim& claim = mechanism.claims[static_cast<std::size_t>(aspect)];
+        Claim claim = mechanism.claims[static_cast<std::size_t>(aspect)];
+        if (ask.part_of_instance && aspect != Aspect::sm && claim.strength == Strength::hard)
+            claim = {Strength::none, Grade::documented,
+                     "Compute instances of one GPU instance have their own SMs and share everything else of it.",
+                     "NVIDIA MIG User Guide, Concepts"};
         (claim.strength == Strength::hard ? contract.isolates : contract.open).push_back(held(word(aspect), claim));
     }
     const TierEntry& tier = entry_of(ask.tier);
@@ -49,6 +53,11 @@ void write_claims(Contract& contract, const Ask& ask) {
         disclose(
             contract, "gpu-co-residency",
             "a distrusting tenant's VM may hold another instance of the same GPU; the tenant accepted this by name");
+    if (ask.tier == Tier::confidential_vm && ask.gpus_per_task > 1)
+        disclose(
+            contract, "confidential-nvlink",
+            "on a Hopper board in protected-PCIe mode NVLink carries plain text between GPUs and switches: the board "
+            "and its attested switches are inside the boundary");
     if (ask.tier == Tier::confidential_vm && (ask.rdma || ask.nvme))
         disclose(contract, "confidential-io",
                  "RDMA and local NVMe leave the confidential VM in plain text unless the tenant encrypts, as it says "
@@ -82,6 +91,12 @@ void write_reclaim(Contract& contract, const Ask& ask) {
         case Handover::same_domain_only:
             step("host-stays", "the node cannot prove what it boots, so it is leased only within this trust domain");
             break;
+        case Handover::excepted_only:
+            step(
+                "host-stays",
+                "the node cannot prove what it boots, so it is leased only within this trust domain and to the tenants "
+                "that the exception names");
+            break;
     }
     if (ask.tier == Tier::confidential_vm)
         step("re-attest", "CPU and GPU are attested again before the next key is released");
@@ -104,22 +119,34 @@ void write_slices(Contract& contract, const GpuWorkload& workload, const FleetVi
     }
 }
 
-// The weakest grade among everything the contract relies on.
+// The weakest grade among the claims, and beside it what is known of the nodes: a simulated capability is no documented
+// one, so the two are never folded into one word.
 void write_grade(Contract& contract, const FleetView& fleet, const Verdict& verdict) {
     const Ask& ask = verdict.ask;
     contract.grade = std::max(contract.grade, pair_of(ask.mechanism, ask.tier).grade);
     for (const Held& claim : contract.isolates) contract.grade = std::max(contract.grade, claim.grade);
-    for (std::size_t i = 0; i < fleet.pools.size(); ++i)
-        if (verdict.on_pool[i].empty())
-            for (const DetectedCapability& detected : fleet.pools[i].capabilities)
-                contract.grade = std::max(contract.grade, detected.grade);
+    EnumSet<Capability> needed = capabilities_for(ask);
+    needed.insert_if(contract.handover == Handover::verified_reboot, Capability::verified_reboot);
+    for (const Capability capability : needed) {
+        std::optional<Grade> weakest;
+        for (std::size_t i = 0; i < fleet.pools.size(); ++i)
+            if (verdict.on_pool[i].empty())
+                for (const DetectedCapability& detected : fleet.pools[i].capabilities)
+                    if (detected.name == capability)
+                        weakest = std::max(weakest.value_or(detected.grade), detected.grade);
+        if (!weakest) continue;
+        contract.reliesOn.push_back({capability, *weakest});
+        contract.grade = std::max(contract.grade, *weakest);
+    }
 }
 
 Handover handover_of(const FleetView& fleet, const Verdict& verdict) {
     if (verdict.ask.tier >= Tier::vm) return Handover::own_kernel;
     for (std::size_t i = 0; i < fleet.pools.size(); ++i)
         if (verdict.on_pool[i].empty() && !fleet.pools[i].traits.has.contains(Capability::verified_reboot))
-            return Handover::same_domain_only;  // the promise must hold on every node that may serve it
+            // the promise must hold on every node that may serve it
+            return verdict.ask.share_node == PeerTrust::distrusting ? Handover::excepted_only
+                                                                    : Handover::same_domain_only;
     return Handover::verified_reboot;
 }
 
@@ -177,7 +204,8 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
     if (reader == Audience::fleet_operator)
         for (std::size_t i = 0; i < fleet.pools.size(); ++i)
             if (verdict.on_pool[i].empty())
-                contract.nodes.insert(contract.nodes.end(), fleet.pools[i].nodes.begin(), fleet.pools[i].nodes.end());
+                for (const std::string& node : fleet.pools[i].nodes)  // one with two models is in two pools
+                    if (std::ranges::find(contract.nodes, node) == contract.nodes.end()) contract.nodes.push_back(node);
     return contract;
 }
 

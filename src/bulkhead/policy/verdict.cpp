@@ -15,11 +15,6 @@ namespace {
 constexpr EnumSet<Aspect> usual_slo_resources{Aspect::sm, Aspect::l2, Aspect::memory_capacity,
                                               Aspect::memory_bandwidth};
 
-Form form_of(const GpuRequest& gpu) {
-    if (gpu.fraction || gpu.memory) return Form::fraction;
-    return gpu.profile.empty() ? Form::count : Form::profile;
-}
-
 bool preemptible_by_default(const GpuWorkloadSpec& spec, Preemption preemption) {
     switch (preemption) {
         case Preemption::never:
@@ -78,9 +73,12 @@ struct Offer {  // what a pool makes of the request, whatever the tier
     std::optional<SliceFacts> slice;
 };
 
-std::int64_t tasks_on_node(const Ask& ask, const SliceFacts& slice, const Pool& pool) {
-    if (ask.gpus_per_task > pool.gpus) return 0;
-    return (pool.gpus / ask.gpus_per_task) * slice.per_gpu;
+// By GPUs, and by the host's cores and memory where the request reserves them.
+std::int64_t tasks_on_node(const GpuWorkloadSpec& spec, const Ask& ask, const SliceFacts& slice, const Pool& pool) {
+    std::int64_t tasks = (pool.gpus / ask.gpus_per_task) * slice.per_gpu;
+    if (spec.cpu) tasks = std::min(tasks, pool.cpu / *spec.cpu);
+    if (spec.memory) tasks = std::min(tasks, pool.memory.bytes / spec.memory->bytes);
+    return tasks;
 }
 
 // What quota counts: the most that any pool which may serve it would take; where none may, what the request says
@@ -113,7 +111,7 @@ Verdict try_ask(const Ask& ask, const GpuWorkloadSpec& spec, const Asker& asker,
         if (!objections.empty()) continue;
         any_pool = true;
         verdict.tasks_possible +=
-            tasks_on_node(ask, *offers[i].slice, pool) * static_cast<std::int64_t>(pool.nodes.size());
+            tasks_on_node(spec, ask, *offers[i].slice, pool) * static_cast<std::int64_t>(pool.nodes.size());
     }
     verdict.short_of_capacity = any_pool && verdict.tasks_possible < spec.minTasks.value_or(spec.tasks);
     verdict.ask.thousandths = thousandths_of(spec, offers, verdict.on_pool);
@@ -142,6 +140,11 @@ std::pair<int, int> distance(const Verdict& verdict) {
 
 }  // namespace
 
+Form form_of(const GpuRequest& gpu) {
+    if (gpu.fraction || gpu.memory) return Form::fraction;
+    return gpu.profile.empty() ? Form::count : Form::profile;
+}
+
 Objections Verdict::standing_in_the_way() const {
     Objections all = to_request;
     if (short_of_capacity) all.insert(Objection::fleet_capacity);
@@ -158,6 +161,9 @@ Verdict judge(const GpuWorkloadSpec& spec, const Asker& asker, const FleetView& 
     // sells.
     const PeerTrust widest =
         fleet.policy.threatModel == ThreatModel::internal ? PeerTrust::same_domain : PeerTrust::distrusting;
+    // An exception is for those who ask for the weaker tier; nobody is put there unasked.
+    Circumstances unexcepted = asker.circumstances;
+    unexcepted.exception.reset();
     std::optional<Verdict> best;
     std::vector<Offer> offers(fleet.pools.size());
     for (std::size_t i = 0; i < offers.size(); ++i) offers[i].place = objections_of_place(spec, asker, fleet.pools[i]);
@@ -166,8 +172,11 @@ Verdict judge(const GpuWorkloadSpec& spec, const Asker& asker, const FleetView& 
     const std::span<const Mechanism> to_try =
         spec.gpu.mechanism ? std::span{&*spec.gpu.mechanism, 1} : std::span<const Mechanism>{left_open};
     for (const Mechanism mechanism : to_try) {
-        for (std::size_t i = 0; i < offers.size(); ++i)
+        bool part_of_instance = false;
+        for (std::size_t i = 0; i < offers.size(); ++i) {
             offers[i].slice = slice_on(fleet.pools[i].silicon, spec.gpu, mechanism);
+            part_of_instance |= offers[i].slice && offers[i].slice->part_of_instance;
+        }
         const Scopes nodes{spec.isolation.node, std::min(widest, sells.sharing.node)};
         for (int n = nodes.widest; n >= nodes.narrowest; --n) {
             const auto node = static_cast<PeerTrust>(n);
@@ -175,12 +184,12 @@ Verdict judge(const GpuWorkloadSpec& spec, const Asker& asker, const FleetView& 
             for (int g = gpus.widest; g >= gpus.narrowest; --g) {
                 const auto gpu = static_cast<PeerTrust>(g);
                 for (const Tier tier : every<Tier>()) {
-                    if (spec.isolation.tier ? tier != *spec.isolation.tier
-                                            : tier < required_tier(node, asker.circumstances))
+                    if (spec.isolation.tier ? tier != *spec.isolation.tier : tier < required_tier(node, unexcepted))
                         continue;
                     Ask ask = fixed;
                     ask.mechanism = mechanism;
                     ask.tier = tier;
+                    ask.part_of_instance = part_of_instance;
                     ask.share_node = node;
                     // Who is on the GPU is on the node, so where the two contradict each other the narrower holds.
                     ask.share_gpu = mechanism == Mechanism::whole ? PeerTrust::same_tenant : std::min(gpu, node);

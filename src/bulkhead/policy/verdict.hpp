@@ -28,6 +28,9 @@ struct Verdict {
     Objections standing_in_the_way() const;
 };
 
+// In which form a request asks for GPU.
+Form form_of(const GpuRequest& gpu);
+
 // The first way to fill in what the request leaves open that nobody objects to; else the one with the fewest
 // objections.
 Verdict judge(const GpuWorkloadSpec& spec, const Asker& asker, const FleetView& fleet);

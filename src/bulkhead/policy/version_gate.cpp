@@ -103,9 +103,12 @@ bool has(const GpuNode& node, Capability capability) {
 // manager is the driver.
 bool must_have(const GpuNode& node, Component component) {
     const bool vgpu_host = has(node, Capability::vgpu) || has(node, Capability::mig_vgpu);
+    const bool nvidia_driver = !vgpu_host && (has(node, Capability::mig) || has(node, Capability::mps));
     switch (component) {
         case Component::driver:
-            return !vgpu_host && (has(node, Capability::mig) || has(node, Capability::mps));
+            return nvidia_driver;
+        case Component::container_toolkit:  // what the container tier stands on
+            return nvidia_driver;
         case Component::vgpu_manager:
             return vgpu_host;
         default:

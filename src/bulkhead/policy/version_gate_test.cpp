@@ -125,12 +125,15 @@ TEST(VersionGate, software_a_node_does_not_have_is_not_vulnerable) {
 TEST(VersionGate, software_a_node_must_have_and_does_not_name_is) {
     for (const Capability needs_driver : {Capability::mig, Capability::mps})
         for (const OpenAdvisory& o : open_advisories(node_with({}, {needs_driver}), {}, long_after)) {
-            EXPECT_EQ(o.advisory.component, Component::driver);
+            EXPECT_TRUE(o.advisory.component == Component::driver ||
+                        o.advisory.component == Component::container_toolkit);
             EXPECT_TRUE(o.installed.empty());
             EXPECT_THAT(o.wanted, Not(IsEmpty()));
         }
     EXPECT_THAT(open_advisories(node_with({}, {Capability::mig}), {}, long_after), Not(IsEmpty()));
-    EXPECT_THAT(open_advisories(node_with({{Component::driver, "610.10"}}, {Capability::mig}), {}, long_after),
+    EXPECT_THAT(open_advisories(node_with({{Component::driver, "610.10"}, {Component::container_toolkit, "9.0.0"}},
+                                          {Capability::mig}),
+                                {}, long_after),
                 IsEmpty());
     EXPECT_THAT(open_advisories(node_with({{Component::driver, "610.10"}}, {Capability::mig_vgpu}), {}, long_after),
                 Not(IsEmpty()))

@@ -1,0 +1,34 @@
+// How a command plugs in: add_NAME hangs its subcommand on the program's App; when the person chose it, its callback
+// runs, prints, and leaves the exit status. Commands parse, call one function, print; they decide nothing.
+#pragma once
+
+#include <iosfwd>
+
+namespace CLI {
+class App;
+}
+
+namespace bulkhead::cli {
+
+// Exit status that scripts can trust, the same for every command.
+inline constexpr int done = 0;       // yes
+inline constexpr int could_not = 1;  // the question could not be asked: no such file, no such model
+inline constexpr int bad_input = 2;  // a file or an argument is wrong; nothing was done
+inline constexpr int refused = 3;    // understood, and the answer is no, with reasons
+
+struct Context {
+    std::ostream& out;
+    std::ostream& err;
+    bool colour = false;  // the output is a terminal that wants colour
+    int status = done;
+};
+
+void add_mig(CLI::App& app, Context& context);
+void add_contract(CLI::App& app, Context& context);
+void add_catalogue(CLI::App& app, Context& context);
+void add_schema(CLI::App& app, Context& context);
+
+// The whole program, with its streams handed in so that tests can read them.
+int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err, bool colour);
+
+}  // namespace bulkhead::cli

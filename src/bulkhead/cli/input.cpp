@@ -1,0 +1,60 @@
+#include "bulkhead/cli/input.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+namespace bulkhead::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<SourceText> read_file(const fs::path& path) {
+    std::ifstream file{path, std::ios::binary};
+    std::string text{std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{}};
+    if (!file.is_open() || file.bad())
+        return fail(Code::not_found, fmt::format("{}: cannot be read", path.string()),
+                    "check the path and its permissions");
+    return SourceText{path.string(), std::move(text)};
+}
+
+bool is_manifest(const fs::path& path) {
+    const std::string ending = path.extension().string();
+    return ending == ".yaml" || ending == ".yml" || ending == ".json";
+}
+
+}  // namespace
+
+Result<std::vector<SourceText>> read_sources(const std::vector<std::string>& paths) {
+    std::vector<SourceText> sources;
+    for (const std::string& name : paths) {
+        if (name == "-") {
+            sources.push_back({"standard input", {std::istreambuf_iterator<char>{std::cin}, {}}});
+            continue;
+        }
+        std::vector<fs::path> files{name};
+        std::error_code error;
+        if (fs::is_directory(name, error)) {
+            files.clear();
+            for (const auto& entry : fs::directory_iterator{name, error})
+                if (entry.is_regular_file(error) && is_manifest(entry.path())) files.push_back(entry.path());
+            std::ranges::sort(files);
+            if (files.empty())
+                return fail(Code::not_found, fmt::format("{}: no .yaml, .yml or .json file in this folder", name),
+                            "name a file, or a folder that holds manifests");
+        }
+        for (const fs::path& path : files) {
+            auto source = read_file(path);
+            if (!source) return std::unexpected(source.error());
+            sources.push_back(*std::move(source));
+        }
+    }
+    return sources;
+}
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,15 @@
+// Files and folders named on the command line, read whole.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bulkhead/base/result.hpp"
+#include "bulkhead/codec/load.hpp"
+
+namespace bulkhead::cli {
+
+// A folder stands for the .yaml, .yml and .json files directly in it, by name; "-" for standard input.
+Result<std::vector<SourceText>> read_sources(const std::vector<std::string>& paths);
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,71 @@
+#include <CLI/CLI.hpp>
+
+#include "bulkhead/base/nearest.hpp"
+#include "bulkhead/cli/command.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+// The list of commands shows the first sentence of each; the rest belongs to its own --help.
+class FirstLines : public CLI::Formatter {
+public:
+    std::string make_subcommand(const CLI::App* command) const override {
+        std::string about = command->get_description();
+        about.resize(std::min(about.find('\n'), about.size()));
+        std::ostringstream out;
+        CLI::detail::format_help(out, command->get_name(), about, column_width_);
+        return out.str();
+    }
+};
+
+// The first word when it is neither an option nor a command; empty otherwise.
+std::string_view unknown_command(const CLI::App& app, int argc, const char* const* argv) {
+    if (argc < 2 || argv[1][0] == '-') return {};
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        if (command->get_name() == argv[1]) return {};
+    return argv[1];
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err, bool colour) {
+    CLI::App app{
+        "bulkhead: contracts for GPU fleets that several tenants share.\n\n"
+        "A tenant's trust decides the isolation tier, its class the sharing and the quota. Unsafe pairs are refused\n"
+        "with reasons; every claim says how it is known. These commands read files and answer; they contact nothing.",
+        "bulkhead"};
+    app.formatter(std::make_shared<FirstLines>());
+    app.require_subcommand(1);
+    app.set_version_flag("--version", "bulkhead 0.1.0");
+    app.footer(
+        "Exit status of every command:\n"
+        "  0  yes, done\n"
+        "  1  the question could not be asked: no such file, no such workload\n"
+        "  2  a file or an argument is wrong; nothing was done\n"
+        "  3  understood, and the answer is no, with reasons\n\n"
+        "`bulkhead COMMAND --help` explains each command, with examples.");
+    Context context{out, err, colour};
+    add_contract(app, context);
+    add_mig(app, context);
+    add_catalogue(app, context);
+    add_schema(app, context);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        if (const std::string_view word = unknown_command(app, argc, argv); !word.empty()) {
+            std::vector<std::string_view> known;
+            for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+                known.push_back(command->get_name());
+            const std::string_view near = nearest(word, known);
+            err << "there is no command \"" << word << "\"\n  try: bulkhead " << (near.empty() ? "--help" : near)
+                << '\n';
+            return bad_input;
+        }
+        const int status = app.exit(error, out, err);
+        return status == 0 ? done : bad_input;
+    }
+    return context.status;
+}
+
+}  // namespace bulkhead::cli
