@@ -125,6 +125,7 @@ void print_whole(std::ostream& out, const Contract& contract, bool colour) {
                                       joined(exception.tenants), print(exception.expires)));
     line("grade", fmt::format("{}: the weakest claim this contract relies on", word(contract.grade)));
     std::vector<std::string> relied;
+    relied.reserve(contract.reliesOn.size());
     for (const ReliedOn& on : contract.reliesOn)
         relied.push_back(fmt::format("{} ({})", word(on.capability), word(on.grade)));
     if (!relied.empty()) print_list(out, "relies on", relied);

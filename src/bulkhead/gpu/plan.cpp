@@ -122,7 +122,8 @@ void prefer_fitting_cuts(const Present& s, const Request& request, Reshape& resh
         if (reshape.reuses[b] == Reshape::created_anew) continue;
         for (std::size_t i = 0; i < s.idle.size(); ++i) {
             const std::size_t mine = reshape.reuses[b];
-            if ((reshape.destroyed >> i & 1u) != 0 || i == mine || misfit(b, mine) == 0 || !suits(b, i)) continue;
+            if ((unsigned{reshape.destroyed} >> i & 1u) != 0 || i == mine || misfit(b, mine) == 0 || !suits(b, i))
+                continue;
             const auto users = std::span{reshape.reuses}.first(request.bundles.size());
             const auto other = static_cast<std::size_t>(std::ranges::find(users, i) - users.begin());
             if (other == users.size()) {

@@ -26,7 +26,9 @@ struct SharingScope {
         field("node", &SharingScope::node, "The least trusted tenant on the same node.");
         field("gpu", &SharingScope::gpu, "The least trusted tenant on the same GPU.");
         field("instance", &SharingScope::instance, "The least trusted tenant in the same GPU instance or memory.");
-        field("nvlink", &SharingScope::nvlink, "The least trusted tenant in the same NVLink partition.");
+        field("nvlink", &SharingScope::nvlink,
+              "The least trusted tenant in the same NVLink partition; in the whole board or domain where it cannot be "
+              "partitioned.");
     }
     friend bool operator==(const SharingScope&, const SharingScope&) = default;
 };
