@@ -42,8 +42,9 @@ const gpu::Profile* smallest_for(const gpu::Board& board, const GpuRequest& requ
     const gpu::Profile* best = nullptr;
     for (const gpu::Profile& profile : board.profiles) {
         if (!profile.plain()) continue;
-        if (request.fraction && (1000 * profile.slices < request.fraction->thousandths * board.slices ||
-                                 1000 * profile.memory_slices < request.fraction->thousandths * board.memory_slices))
+        if (request.fraction &&
+            (std::int64_t{1000} * profile.slices < request.fraction->thousandths * board.slices ||
+             std::int64_t{1000} * profile.memory_slices < request.fraction->thousandths * board.memory_slices))
             continue;
         if (request.memory &&
             (!profile.memory_mib || (std::int64_t{*profile.memory_mib} << 20) < request.memory->bytes))
