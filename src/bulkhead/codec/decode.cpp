@@ -254,4 +254,17 @@ bool decode_into(const Node& node, std::string_view file, const Shape& shape, vo
     return errors.size() == before;
 }
 
+Result<> from_json_into(std::string_view what, std::string_view text, const Shape& shape, void* target,
+                        std::span<const std::string_view> besides) {
+    ReadText read = read_documents(what, text);
+    if (read.errors.empty() && read.documents.size() == 1)
+        decode_into(*read.documents.front().root, what, shape, target, besides, read.errors);
+    else if (read.errors.empty())
+        return fail(Code::invalid, std::string{what} + ": one JSON object is expected here", "send one object");
+    if (read.errors.empty()) return {};
+    std::string all;
+    for (const Diagnostic& error : read.errors) all += print(error);
+    return fail(Code::invalid, all, read.errors.front().remedy);
+}
+
 }  // namespace bulkhead

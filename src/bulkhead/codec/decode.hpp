@@ -2,6 +2,7 @@
 // words are all found, each with its place and the next step. Reading goes on after each, so that one run shows all.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,24 @@ template <Described T>
 bool decode(const Node& node, std::string_view file, T& target, std::vector<Diagnostic>& errors,
             std::span<const std::string_view> besides = {}) {
     return decode_into(node, file, shape_of<T>(), &target, besides, errors);
+}
+
+// One value from JSON text of our own making, or of a peer: every error, in one message.
+Result<> from_json_into(std::string_view what, std::string_view text, const Shape& shape, void* target,
+                        std::span<const std::string_view> besides);
+
+// `what`: what the text is, for the error: "row 17 of lease".
+template <Described T>
+Result<T> from_json(std::string_view what, std::string_view text) {
+    static constexpr std::array<std::string_view, 2> header{"apiVersion", "kind"};
+    constexpr bool is_object = requires {
+        { T::kind } -> std::convertible_to<std::string_view>;
+    };
+    T value;
+    const Result<> read = from_json_into(what, text, shape_of<T>(), &value,
+                                         is_object ? std::span{header} : std::span<const std::string_view>{});
+    if (!read) return std::unexpected(read.error());
+    return value;
 }
 
 }  // namespace bulkhead

@@ -40,9 +40,14 @@ void JsonWriter::separate() {
     }
     if (depth_ == 0) return;
     if (!first_) text_ += ',';
+    new_line();
+    first_ = false;
+}
+
+void JsonWriter::new_line() {
+    if (compact_) return;
     text_ += '\n';
     text_.append(static_cast<std::size_t>(depth_) * 2, ' ');
-    first_ = false;
 }
 
 void JsonWriter::open(char bracket) {
@@ -54,10 +59,7 @@ void JsonWriter::open(char bracket) {
 
 void JsonWriter::close(char bracket) {
     --depth_;
-    if (!first_) {
-        text_ += '\n';
-        text_.append(static_cast<std::size_t>(depth_) * 2, ' ');
-    }
+    if (!first_) new_line();
     text_ += bracket;
     first_ = false;
 }
@@ -65,7 +67,7 @@ void JsonWriter::close(char bracket) {
 void JsonWriter::key(std::string_view name) {
     separate();
     text_ += json_quoted(name);
-    text_ += ": ";
+    text_ += compact_ ? ":" : ": ";
     after_key_ = true;
 }
 
@@ -77,7 +79,7 @@ void JsonWriter::scalar(std::string_view text) {
 }
 
 std::string JsonWriter::take() {
-    text_ += '\n';
+    if (!compact_) text_ += '\n';
     return std::move(text_);
 }
 

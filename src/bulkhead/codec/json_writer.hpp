@@ -1,4 +1,5 @@
-// Writes JSON text, indented, keys in the order they are given. The caller keeps begin and end in pairs.
+// Writes JSON text, keys in the order they are given: indented for people, or compact for what is stored and sent. The
+// caller keeps begin and end in pairs.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,13 @@
 
 namespace bulkhead {
 
+enum class JsonLayout : std::uint8_t { indented, compact };
+
 class JsonWriter {
 public:
+    explicit JsonWriter(JsonLayout layout = JsonLayout::indented) : compact_(layout == JsonLayout::compact) {}
+    bool compact() const { return compact_; }
+
     void begin_object() { open('{'); }
     void end_object() { close('}'); }
     void begin_array() { open('['); }
@@ -31,14 +37,16 @@ public:
         value(content);
     }
 
-    std::string take();  // the text, with a final newline
+    std::string take();  // the text; with a final newline when indented
 
 private:
     void open(char bracket);
     void close(char bracket);
     void scalar(std::string_view text);
     void separate();
+    void new_line();
 
+    bool compact_;
     std::string text_;
     int depth_ = 0;
     bool first_ = true;       // nothing yet in the innermost container

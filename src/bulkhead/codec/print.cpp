@@ -188,6 +188,8 @@ void write_json(JsonWriter& out, const Shape& shape, const void* value, std::str
     for (const Field& field : shape.fields) {
         const void* part = field.in(value);
         if (is_left_out_of_json(field, part)) continue;
+        // Stored text says only what differs from a fresh value; reading it back fills in the rest.
+        if (out.compact() && !field.rule.required && same(*field.shape, part, field.in(shape.fresh))) continue;
         out.key(field.name);
         write_json_value(out, *field.shape, part);
     }

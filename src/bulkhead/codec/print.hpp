@@ -17,7 +17,9 @@ std::string write_yaml(const Shape& shape, const void* value, std::string_view k
 
 template <Described T>
 constexpr std::string_view kind_of() {
-    if constexpr (requires { T::kind; })
+    if constexpr (requires {
+                      { T::kind } -> std::convertible_to<std::string_view>;
+                  })
         return T::kind;
     else
         return {};
@@ -32,6 +34,15 @@ void write(JsonWriter& out, const T& value) {
 template <Described T>
 std::string to_json(const T& value) {
     JsonWriter out;
+    write(out, value);
+    return out.take();
+}
+
+// In one line, without what equals the default: what is stored, logged and sent. from_json() of decode.hpp is its
+// inverse.
+template <Described T>
+std::string to_compact_json(const T& value) {
+    JsonWriter out{JsonLayout::compact};
     write(out, value);
     return out.take();
 }

@@ -56,7 +56,8 @@ Snapshot fleet() {
     node.status.versions = {{Component::driver, "580.95.05"}, {Component::dcgm, "4.2.0"}};
     GpuLease& lease = out.leases.emplace_back();
     lease.metadata.name = "l1";
-    lease.spec = {"acme", "job", Mechanism::whole, Tier::vm, {{"n1", 0, "", 0}}, {}};
+    lease.spec = {.tenant = "acme", .workload = "job", .mechanism = Mechanism::whole, .tier = Tier::vm};
+    lease.spec.slices = {{.node = "n1"}};
     return out;
 }
 

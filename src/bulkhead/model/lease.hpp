@@ -14,14 +14,46 @@ struct LeasedSlice {
     std::int64_t gpu = 0;
     std::string profile;
     std::int64_t start = 0;
+    std::int64_t share = 1000;
 
     static constexpr void describe(auto&& field) {
         field("node", &LeasedSlice::node, "The node.", Rule{.required = true, .format = Format::name});
         field("gpu", &LeasedSlice::gpu, "The GPU's index on it.", Rule{.min = 0, .max = 1023});
         field("profile", &LeasedSlice::profile, "The slice's profile; empty: the whole GPU.");
         field("start", &LeasedSlice::start, "Its first memory slice.", Rule{.min = 0, .max = 64});
+        field("share", &LeasedSlice::share, "Thousandths of it, where leases share it.", Rule{.min = 1, .max = 1000});
     }
     friend bool operator==(const LeasedSlice&, const LeasedSlice&) = default;
+};
+
+struct LeasedDevice {
+    std::string node;
+    std::int64_t index = 0;
+
+    static constexpr void describe(auto&& field) {
+        field("node", &LeasedDevice::node, "The node.", Rule{.required = true, .format = Format::name});
+        field("index", &LeasedDevice::index, "The device's index on it.", Rule{.min = 0, .max = 1023});
+    }
+    friend bool operator==(const LeasedDevice&, const LeasedDevice&) = default;
+};
+
+// The least trusted tenant that may sit in the same place while the lease lasts, by contract.
+struct LeaseSharing {
+    PeerTrust node = PeerTrust::same_tenant;
+    PeerTrust gpu = PeerTrust::same_tenant;
+    PeerTrust instance = PeerTrust::same_tenant;
+    PeerTrust nvlink = PeerTrust::same_tenant;
+    std::vector<std::string> excepted;
+
+    static constexpr void describe(auto&& field) {
+        field("node", &LeaseSharing::node, "On the same node.");
+        field("gpu", &LeaseSharing::gpu, "On the same GPU.");
+        field("instance", &LeaseSharing::instance, "In the same GPU instance or memory.");
+        field("nvlink", &LeaseSharing::nvlink, "In the same NVLink partition.");
+        field("excepted", &LeaseSharing::excepted, "Tenants that an exception in force lets share the kernel.",
+              Rule{.format = Format::name});
+    }
+    friend bool operator==(const LeaseSharing&, const LeaseSharing&) = default;
 };
 
 struct GpuLeaseSpec {
@@ -29,7 +61,10 @@ struct GpuLeaseSpec {
     std::string workload;
     Mechanism mechanism{};
     Tier tier{};
+    LeaseSharing sharing;
     std::vector<LeasedSlice> slices;
+    std::vector<LeasedDevice> drives;
+    std::vector<LeasedDevice> functions;
     std::optional<Instant> until;
 
     static constexpr void describe(auto&& field) {
@@ -38,10 +73,30 @@ struct GpuLeaseSpec {
         field("mechanism", &GpuLeaseSpec::mechanism, "How the silicon is divided, by contract.",
               Rule{.required = true});
         field("tier", &GpuLeaseSpec::tier, "The tier in force, by contract.", Rule{.required = true});
+        field("sharing", &GpuLeaseSpec::sharing, "Who may sit beside it, by contract.");
         field("slices", &GpuLeaseSpec::slices, "What is leased.");
+        field("drives", &GpuLeaseSpec::drives, "Drives that come with it.");
+        field("functions", &GpuLeaseSpec::functions, "Virtual functions that come with it.");
         field("until", &GpuLeaseSpec::until, "When it ends, if it does by itself.");
     }
     friend bool operator==(const GpuLeaseSpec&, const GpuLeaseSpec&) = default;
+};
+
+struct GpuLeaseStatus {
+    LeasePhase phase = LeasePhase::active;
+    Gpus gpus;
+    std::optional<Instant> boundAt, activeAt, endedAt;
+    std::string why;
+
+    static constexpr void describe(auto&& field) {
+        field("phase", &GpuLeaseStatus::phase, "Where it stands.");
+        field("gpus", &GpuLeaseStatus::gpus, "What quota and usage count.");
+        field("boundAt", &GpuLeaseStatus::boundAt, "When the slices were promised.");
+        field("activeAt", &GpuLeaseStatus::activeAt, "When every node had verified its part: usage counts from here.");
+        field("endedAt", &GpuLeaseStatus::endedAt, "When it was asked to end: usage counts to here.");
+        field("why", &GpuLeaseStatus::why, "Why it ends.");
+    }
+    friend bool operator==(const GpuLeaseStatus&, const GpuLeaseStatus&) = default;
 };
 
 struct GpuLease {
@@ -50,10 +105,12 @@ struct GpuLease {
         "A contract bound to slices of named GPUs for a time; written by the system.";
     Metadata metadata;
     GpuLeaseSpec spec;
+    std::optional<GpuLeaseStatus> status;
 
     static constexpr void describe(auto&& field) {
         field("metadata", &GpuLease::metadata, "Name and labels.", Rule{.required = true});
         field("spec", &GpuLease::spec, "What is leased to whom.", Rule{.required = true});
+        field("status", &GpuLease::status, "Where it stands.");
     }
     friend bool operator==(const GpuLease&, const GpuLease&) = default;
 };

@@ -66,6 +66,48 @@ struct InstalledVersion {
     friend bool operator==(const InstalledVersion&, const InstalledVersion&) = default;
 };
 
+struct NodeDrive {
+    std::string serial;
+    ByteSize size;
+    CleanState state = CleanState::sanitizing;
+    std::string lease;
+
+    static constexpr void describe(auto&& field) {
+        field("serial", &NodeDrive::serial, "The drive's serial number, by which it is known.",
+              Rule{.required = true, .format = Format::line});
+        field("size", &NodeDrive::size, "Its capacity.", Rule{.min = 0});
+        field("state", &NodeDrive::state, "Whether it may be leased.");
+        field("lease", &NodeDrive::lease, "The lease that holds it, if any.");
+    }
+    friend bool operator==(const NodeDrive&, const NodeDrive&) = default;
+};
+
+struct NodeFunction {
+    std::string address;
+    CleanState state = CleanState::sanitizing;
+    std::string lease;
+
+    static constexpr void describe(auto&& field) {
+        field("address", &NodeFunction::address, "The virtual function's address: 0000:3b:00.2.",
+              Rule{.required = true, .format = Format::line});
+        field("state", &NodeFunction::state, "Whether it may be leased.");
+        field("lease", &NodeFunction::lease, "The lease that holds it, if any.");
+    }
+    friend bool operator==(const NodeFunction&, const NodeFunction&) = default;
+};
+
+// RAM, kernel and firmware modes: what tenants of the process and container tiers share.
+struct NodeHost {
+    CleanState state = CleanState::sanitizing;
+    std::vector<std::string> usedBy;
+
+    static constexpr void describe(auto&& field) {
+        field("state", &NodeHost::state, "Whether a tenant that trusts nobody may use its kernel.");
+        field("usedBy", &NodeHost::usedBy, "Tenants whose code ran on its kernel since the last verified reboot.");
+    }
+    friend bool operator==(const NodeHost&, const NodeHost&) = default;
+};
+
 struct GpuNodeSpec {
     std::string site;
     std::string zone;
@@ -94,8 +136,13 @@ struct GpuNodeStatus {
     ConfidentialMode confidentialMode = ConfidentialMode::off;
     std::vector<DetectedCapability> capabilities;
     std::vector<InstalledVersion> versions;
+    std::vector<NodeDrive> drives;
+    std::vector<NodeFunction> functions;
+    std::optional<NodeHost> host;
+    std::optional<NodePhase> phase;
 
     static constexpr void describe(auto&& field) {
+        field("phase", &GpuNodeStatus::phase, "How far the control plane trusts what it knows of it.");
         field("observedAt", &GpuNodeStatus::observedAt, "When the agent last reported.");
         field("gpus", &GpuNodeStatus::gpus, "The GPUs it has.");
         field("cpu", &GpuNodeStatus::cpu, "CPU cores.", Rule{.min = 0, .max = 65536});
@@ -104,6 +151,9 @@ struct GpuNodeStatus {
         field("confidentialMode", &GpuNodeStatus::confidentialMode, "Confidential mode, which is host-wide.");
         field("capabilities", &GpuNodeStatus::capabilities, "What was detected.");
         field("versions", &GpuNodeStatus::versions, "Software that the version gate looks at.");
+        field("drives", &GpuNodeStatus::drives, "Its drives for tenants.");
+        field("functions", &GpuNodeStatus::functions, "Its NICs' virtual functions for tenants.");
+        field("host", &GpuNodeStatus::host, "The host itself.");
     }
     friend bool operator==(const GpuNodeStatus&, const GpuNodeStatus&) = default;
 };

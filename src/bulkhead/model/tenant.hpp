@@ -78,15 +78,30 @@ struct TenantSpec {
     friend bool operator==(const TenantSpec&, const TenantSpec&) = default;
 };
 
+struct TenantStatus {
+    TenantPhase phase = TenantPhase::active;
+    bool legalHold = false;
+    std::string why;
+
+    static constexpr void describe(auto&& field) {
+        field("phase", &TenantStatus::phase, "Active, frozen in an incident, or leaving.");
+        field("legalHold", &TenantStatus::legalHold, "What it leaves is kept instead of wiped.");
+        field("why", &TenantStatus::why, "Why it is frozen or held.");
+    }
+    friend bool operator==(const TenantStatus&, const TenantStatus&) = default;
+};
+
 struct Tenant {
     static constexpr std::string_view kind = "Tenant";
     static constexpr std::string_view about = "Who owns work: trust, class, quota, compliance.";
     Metadata metadata;
     TenantSpec spec;
+    std::optional<TenantStatus> status;
 
     static constexpr void describe(auto&& field) {
         field("metadata", &Tenant::metadata, "Name and labels.", Rule{.required = true});
         field("spec", &Tenant::spec, "What the tenant is.", Rule{.required = true});
+        field("status", &Tenant::status, "Where it stands; written by the system.");
     }
     friend bool operator==(const Tenant&, const Tenant&) = default;
 };

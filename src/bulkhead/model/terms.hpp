@@ -141,4 +141,21 @@ constexpr auto words(Component) {
 enum class CleanState : std::uint8_t { available, in_use, sanitizing, quarantined };
 constexpr auto words(CleanState) { return std::to_array<Words>({"available", "in_use", "sanitizing", "quarantined"}); }
 
+// Where a workload stands.
+enum class WorkloadPhase : std::uint8_t { pending, refused, starting, running, stopping };
+constexpr auto words(WorkloadPhase) {
+    return std::to_array<Words>({"pending", "refused", "starting", "running", "stopping"});
+}
+
+// Where a lease stands.
+enum class LeasePhase : std::uint8_t { preparing, active, ending, closed };
+constexpr auto words(LeasePhase) { return std::to_array<Words>({"preparing", "active", "ending", "closed"}); }
+
+// How far the control plane trusts what it knows of a node.
+enum class NodePhase : std::uint8_t { enrolled, reconciling, ready, fenced };
+constexpr auto words(NodePhase) { return std::to_array<Words>({"enrolled", "reconciling", "ready", "fenced"}); }
+
+enum class TenantPhase : std::uint8_t { active, frozen, leaving };
+constexpr auto words(TenantPhase) { return std::to_array<Words>({"active", "frozen", "leaving"}); }
+
 }  // namespace bulkhead

@@ -142,15 +142,34 @@ struct GpuWorkloadSpec {
     friend bool operator==(const GpuWorkloadSpec&, const GpuWorkloadSpec&) = default;
 };
 
+struct GpuWorkloadStatus {
+    WorkloadPhase phase = WorkloadPhase::pending;
+    std::string lease;
+    std::optional<Instant> since;
+    std::vector<std::string> reasons;
+    bool deleting = false;
+
+    static constexpr void describe(auto&& field) {
+        field("phase", &GpuWorkloadStatus::phase, "Where it stands.");
+        field("lease", &GpuWorkloadStatus::lease, "Its lease, if it has one.");
+        field("since", &GpuWorkloadStatus::since, "Since when.");
+        field("reasons", &GpuWorkloadStatus::reasons, "Why it waits or was refused.");
+        field("deleting", &GpuWorkloadStatus::deleting, "Deleted; it goes when its lease is closed.");
+    }
+    friend bool operator==(const GpuWorkloadStatus&, const GpuWorkloadStatus&) = default;
+};
+
 struct GpuWorkload {
     static constexpr std::string_view kind = "GpuWorkload";
     static constexpr std::string_view about = "Work that a tenant wants to run on GPUs.";
     Metadata metadata;
     GpuWorkloadSpec spec;
+    std::optional<GpuWorkloadStatus> status;
 
     static constexpr void describe(auto&& field) {
         field("metadata", &GpuWorkload::metadata, "Name and labels.", Rule{.required = true});
         field("spec", &GpuWorkload::spec, "What is asked for.", Rule{.required = true});
+        field("status", &GpuWorkload::status, "Where it stands; written by the system.");
     }
     friend bool operator==(const GpuWorkload&, const GpuWorkload&) = default;
 };
