@@ -1,0 +1,199 @@
+#include "bulkhead/evidence/certificate.hpp"
+
+#include <fmt/core.h>
+
+#include "bulkhead/codec/diagnostic.hpp"
+#include "bulkhead/evidence/commitment.hpp"
+#include "bulkhead/evidence/merkle.hpp"
+#include "bulkhead/evidence/text.hpp"
+
+namespace bulkhead::evidence {
+
+namespace {
+
+std::unexpected<Error> within(std::string_view place, const Error& error) {
+    return fail(error.code, fmt::format("{}: {}", place, error.what), error.remedy);
+}
+
+std::unexpected<Error> mismatch(std::string what, std::string remedy = "do not accept this certificate") {
+    return fail(Code::corrupt, std::move(what), std::move(remedy));
+}
+
+Result<std::vector<Hash>> proof_of(const ProvenLeaf& leaf) {
+    std::vector<Hash> hashes;
+    for (const std::string& text : leaf.proof) {
+        const auto bytes = from_base64(text);
+        const auto hash = bytes ? hash_from(*bytes) : std::nullopt;
+        if (!hash)
+            return fail(Code::invalid, fmt::format("\"{}\" in the proof is no hash in base64", shortened(text)),
+                        "get the certificate again");
+        hashes.push_back(*hash);
+    }
+    return hashes;
+}
+
+// The record in a leaf, once the leaf is shown to be in the tree of the checkpoint.
+Result<Record> opened(const ProvenLeaf& leaf, const Checkpoint& checkpoint, std::string_view name) {
+    const std::string place = fmt::format("the {} at leaf {}", name, leaf.index);
+    const auto salt = from_hex(leaf.salt);
+    if (!salt || salt->size() != salt_size)
+        return fail(Code::invalid, fmt::format("{}: its salt is not 16 bytes in hex", place),
+                    "get the certificate again");
+    if (leaf.index < 0) return fail(Code::invalid, fmt::format("{}: leaves are counted from 0", place));
+    const Result<std::vector<Hash>> proof = proof_of(leaf);
+    if (!proof) return within(place, proof.error());
+    const Hash entry = commit_to(*salt, leaf.payload);
+    const InclusionClaim claim{static_cast<std::uint64_t>(leaf.index), checkpoint.size, leaf_hash(bytes_of(entry)),
+                               checkpoint.root};
+    if (const Result<> included = verify_inclusion(claim, *proof); !included)
+        return within(place + " is not what the log holds there", included.error());
+    Result<Record> record = read_record(leaf.payload);
+    return record ? std::move(record) : within(place, record.error());
+}
+
+struct Agreement {
+    std::string_view what;
+    const std::string &left, &right;
+};
+
+Result<> agree(std::string_view says, std::span<const Agreement> pairs, std::string_view but) {
+    for (const auto& [what, left, right] : pairs)
+        if (left != right)
+            return mismatch(
+                fmt::format("{} {} \"{}\", and {} \"{}\"", says, what, shortened(left), but, shortened(right)));
+    return {};
+}
+
+Result<> check_expectations(const Record& record, const Expectations& expected) {
+    const Agreement wanted[] = {{"tenant", record.tenant, expected.tenant},
+                                {"lease", record.lease, expected.lease},
+                                {"node", record.node, expected.node},
+                                {"unit", record.unit, expected.unit}};
+    for (const Agreement& one : wanted)
+        if (!one.right.empty() && one.left != one.right)
+            return mismatch(fmt::format("the record is about {} \"{}\", and you asked about \"{}\"", one.what,
+                                        shortened(one.left), one.right),
+                            "ask for the certificate of what you mean");
+    if (!expected.weakest) return {};
+    if (!record.grade)
+        return mismatch(
+            fmt::format("the record has no grade, and you asked for {} or better", word(*expected.weakest)));
+    if (*record.grade > *expected.weakest)
+        return mismatch(fmt::format("the record is graded {}, and you asked for {} or better", word(*record.grade),
+                                    word(*expected.weakest)));
+    return {};
+}
+
+// The key with which the record's statement must have been signed: the log had it from the same node, and before.
+Result<PublicKey> key_for(const Certificate& certificate, const Record& record, const Checkpoint& checkpoint) {
+    if (!certificate.key)
+        return mismatch("the record has a signed statement, and the certificate does not show whose key signed it");
+    const Result<Record> added = opened(*certificate.key, checkpoint, "key record");
+    if (!added) return std::unexpected(added.error());
+    const Result<PublicKey> key = key_of(*added);
+    if (!key) return within("the key record", key.error());
+    if (const Result<> same = agree("the record is about", std::array{Agreement{"node", record.node, added->node}},
+                                    "the key was added for node");
+        !same)
+        return std::unexpected(same.error());
+    if (certificate.key->index >= certificate.record.index)
+        return mismatch(fmt::format("the key was added at leaf {}, after the record at leaf {}", certificate.key->index,
+                                    certificate.record.index));
+    return *key;
+}
+
+Result<WipeStatement> statement_of(const Record& record, const PublicKey& key) {
+    if (const Result<> signed_ = verify_statement(key, *record.evidence); !signed_)
+        return within(fmt::format("the statement of node {}", record.node), signed_.error());
+    Result<WipeStatement> statement = read_statement(record.evidence->statement);
+    if (!statement) return statement;
+    const Agreement pairs[] = {{"node", record.node, statement->node},
+                               {"unit", record.unit, statement->unit},
+                               {"lease", record.lease, statement->lease},
+                               {"tenant", record.tenant, statement->tenant}};
+    if (const Result<> same = agree("the record is about", pairs, "the signed statement says"); !same)
+        return std::unexpected(same.error());
+    if (record.grade != statement->grade)
+        return mismatch(fmt::format("the record is graded {}, and the signed statement {}",
+                                    record.grade ? word(*record.grade) : "not at all", word(statement->grade)));
+    if (statement->result != WipeResult::verified)
+        return mismatch(
+            fmt::format("the record says wiped, and the signed statement says {}", word(statement->result)));
+    if (statement->ended < statement->began || statement->bytes_verified > statement->bytes)
+        return mismatch(
+            "the signed statement contradicts itself: it ended before it began, or verified more than it wiped");
+    return statement;
+}
+
+void say_what_is_proven(Verified& verified) {
+    const Record& record = verified.record;
+    verified.proven.push_back(fmt::format("the log {} holds this record ({}) at leaf {} of the {} it has signed for",
+                                          verified.checkpoint.origin, word(record.kind), verified.index,
+                                          verified.checkpoint.size));
+    if (!verified.statement) {
+        verified.not_proven.emplace_back("that anything was wiped: this certificate shows only what was recorded");
+        return;
+    }
+    const WipeStatement& wipe = *verified.statement;
+    verified.proven.push_back(fmt::format(
+        "node {} signed, with key {}, that {} of device {} was wiped ({}, {} bytes, {} of them read back) and verified",
+        wipe.node, key_id(*verified.node_key), wipe.unit, wipe.device, wipe.method, wipe.bytes, wipe.bytes_verified));
+    verified.proven.push_back("that key had been added to the log for this node before");
+    verified.not_proven.push_back(fmt::format("more than its grade says: the result is known as {}", word(wipe.grade)));
+    verified.not_proven.emplace_back(
+        "that the node's key had not been retired before: read the log, or ask its operator");
+    verified.not_proven.emplace_back("what happened to the device after this record");
+}
+
+}  // namespace
+
+ProvenLeaf proven_leaf(std::uint64_t index, std::string_view salt, std::string_view payload,
+                       std::span<const Hash> proof) {
+    ProvenLeaf leaf{
+        .index = static_cast<std::int64_t>(index), .salt = to_hex(salt), .payload = std::string{payload}, .proof = {}};
+    for (const Hash& hash : proof) leaf.proof.push_back(to_base64(bytes_of(hash)));
+    return leaf;
+}
+
+std::string print(const Certificate& certificate) { return to_json(certificate); }
+
+Result<Certificate> read_certificate(std::string_view json) {
+    json.remove_prefix(std::min(json.find_first_not_of(" \t\r\n"), json.size()));
+    Result<Certificate> certificate = read_text<Certificate>("certificate", json);
+    if (certificate && certificate->version != certificate_version)
+        return fail(Code::invalid,
+                    fmt::format("a certificate of version \"{}\"; this program reads {}",
+                                shortened(certificate->version), certificate_version),
+                    "use the program that belongs to it");
+    return certificate;
+}
+
+Result<Verified> verify_certificate(const Certificate& certificate, const VerifierKey& log,
+                                    const Expectations& expected) {
+    Result<Checkpoint> checkpoint = open_checkpoint(certificate.checkpoint, log);
+    if (!checkpoint) return within("the checkpoint", checkpoint.error());
+    Result<Record> record = opened(certificate.record, *checkpoint, "record");
+    if (!record) return std::unexpected(record.error());
+
+    Verified verified{.record = std::move(*record),
+                      .index = static_cast<std::uint64_t>(certificate.record.index),
+                      .checkpoint = std::move(*checkpoint)};
+    if (verified.record.kind == RecordKind::wiped) {
+        if (!verified.record.evidence) return mismatch("the record says wiped, and no node has signed for it");
+        const Result<PublicKey> key = key_for(certificate, verified.record, verified.checkpoint);
+        if (!key) return std::unexpected(key.error());
+        Result<WipeStatement> statement = statement_of(verified.record, *key);
+        if (!statement) return std::unexpected(statement.error());
+        verified.node_key = *key;
+        verified.statement = std::move(*statement);
+    } else if (certificate.key) {
+        return mismatch(fmt::format("a record of kind {} needs no key, and the certificate brings one",
+                                    word(verified.record.kind)));
+    }
+    if (const Result<> fits = check_expectations(verified.record, expected); !fits)
+        return std::unexpected(fits.error());
+    say_what_is_proven(verified);
+    return verified;
+}
+
+}  // namespace bulkhead::evidence

@@ -1,0 +1,81 @@
+// What a tenant or auditor takes away: one record of the log, and everything needed to believe it without asking us
+// again, given the log's verifier key. JSON; checked offline by `bulkhead verify`, or by anyone with SHA-256 and
+// Ed25519.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bulkhead/base/hash.hpp"
+#include "bulkhead/evidence/checkpoint.hpp"
+#include "bulkhead/evidence/record.hpp"
+#include "bulkhead/model/describe.hpp"
+
+namespace bulkhead::evidence {
+
+inline constexpr std::string_view certificate_version = "bulkhead.dev/certificate/v1";
+
+// A leaf, opened, with its way to the root of the checkpoint.
+struct ProvenLeaf {
+    std::int64_t index = 0;
+    std::string salt;                // hex
+    std::string payload;             // the very text that was committed to
+    std::vector<std::string> proof;  // base64, from the leaf's sibling up
+
+    static constexpr void describe(auto&& field) {
+        field("index", &ProvenLeaf::index, "The leaf's place in the log.", Rule{.required = true, .min = 0});
+        field("salt", &ProvenLeaf::salt, "The salt of its commitment, in hex.",
+              Rule{.required = true, .format = Format::line});
+        field("payload", &ProvenLeaf::payload, "The record, as the text that was committed to.",
+              Rule{.required = true});
+        field("proof", &ProvenLeaf::proof, "The inclusion proof: hashes from the leaf to the root, base64.",
+              Rule{.format = Format::line});
+    }
+    friend bool operator==(const ProvenLeaf&, const ProvenLeaf&) = default;
+};
+
+struct Certificate {
+    std::string version{certificate_version};
+    ProvenLeaf record;
+    std::optional<ProvenLeaf> key;  // where the signing node's key was added; with a signed statement only
+    std::string checkpoint;         // the signed note under which both are proven
+
+    static constexpr void describe(auto&& field) {
+        field("version", &Certificate::version, "The form of this certificate.",
+              Rule{.required = true, .format = Format::line});
+        field("record", &Certificate::record, "What is certified.", Rule{.required = true});
+        field("key", &Certificate::key, "The record that added the key of the node that signed the statement.");
+        field("checkpoint", &Certificate::checkpoint, "The log's signed checkpoint.", Rule{.required = true});
+    }
+    friend bool operator==(const Certificate&, const Certificate&) = default;
+};
+
+ProvenLeaf proven_leaf(std::uint64_t index, std::string_view salt, std::string_view payload,
+                       std::span<const Hash> proof);
+std::string print(const Certificate& certificate);  // indented JSON
+Result<Certificate> read_certificate(std::string_view json);
+
+// What whoever checks wants it to be about. Empty: anything.
+struct Expectations {
+    std::string tenant, lease, node, unit;
+    std::optional<Grade> weakest;  // refuse evidence known less well than this
+};
+
+struct Verified {
+    Record record;
+    std::uint64_t index = 0;
+    Checkpoint checkpoint;                   // which log, and how large it was
+    std::optional<WipeStatement> statement;  // set: a wipe is proven, not only that a record is in the log
+    std::optional<PublicKey> node_key;       // that signed the statement
+    std::vector<std::string> proven;         // in words, for a person
+    std::vector<std::string> not_proven;     // what this certificate cannot show
+};
+
+Result<Verified> verify_certificate(const Certificate& certificate, const VerifierKey& log,
+                                    const Expectations& expected = {});
+
+}  // namespace bulkhead::evidence

@@ -1,0 +1,26 @@
+// Whatever the bytes: no crash; and what is read survives being printed and read again. Records and statements too.
+#include <cstddef>
+#include <cstdint>
+
+#include "bulkhead/evidence/certificate.hpp"
+#include "bulkhead/evidence/text.hpp"
+
+using namespace bulkhead;
+using namespace bulkhead::evidence;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string_view bytes{reinterpret_cast<const char*>(data), size};
+    static const VerifierKey log{"log.example/fleet", SigningKey::from_seed(std::string(32, 'L'))->public_key()};
+    if (const auto certificate = read_certificate(bytes)) {
+        invariant(read_certificate(print(*certificate)) == *certificate, "a certificate is read as it was printed");
+        const auto verified = verify_certificate(*certificate, log);
+        invariant(verified || !verified.error().what.empty(), "every refusal has words");
+    }
+    if (const auto record = read_record(bytes)) {
+        invariant(read_record(payload_of(*record)) == *record, "a record is read as it was written");
+        (void)key_of(*record);
+    }
+    if (const auto statement = read_statement(bytes))
+        invariant(read_statement(statement_text(*statement)) == *statement, "a statement is read as it was written");
+    return 0;
+}

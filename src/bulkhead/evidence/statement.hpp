@@ -1,0 +1,84 @@
+// What a node states about a sanitisation, and signs with its own key. The text is made once, on the node; everyone
+// after that keeps and checks those very bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "bulkhead/base/quantity.hpp"
+#include "bulkhead/base/result.hpp"
+#include "bulkhead/evidence/signing.hpp"
+#include "bulkhead/model/describe.hpp"
+#include "bulkhead/model/terms.hpp"
+
+namespace bulkhead::evidence {
+
+enum class WipeResult : std::uint8_t { failed, verified };
+constexpr auto words(WipeResult) { return std::to_array<Words>({"failed", "verified"}); }
+
+struct WipeStatement {
+    std::string node;
+    std::string device;  // serial or UUID: the thing itself, wherever it is plugged in later
+    std::string model;
+    std::string unit;  // "gpu3/slices 4-7", "drive0", "host"
+    std::string lease;
+    std::string tenant;
+    std::string method;               // "overwrite", "nvme-sanitize-crypto", "reboot"
+    Instant began, ended;             // by the node's clock, which nobody else has to believe
+    std::int64_t bytes = 0;           // overwritten
+    std::int64_t bytes_verified = 0;  // read back and compared
+    std::int64_t sample_seed = 0;     // which bytes were read back, where not all were; given by the control plane
+    WipeResult result{};
+    Grade grade = Grade::assumed;
+    std::string agent_version;
+
+    static constexpr void describe(auto&& field) {
+        field("node", &WipeStatement::node, "The node that states this.",
+              Rule{.required = true, .format = Format::line});
+        field("device", &WipeStatement::device, "Serial number or UUID of the device.",
+              Rule{.required = true, .format = Format::line});
+        field("model", &WipeStatement::model, "The device's model.", Rule{.format = Format::line});
+        field("unit", &WipeStatement::unit, "What of the device was wiped.",
+              Rule{.required = true, .format = Format::line});
+        field("lease", &WipeStatement::lease, "The lease that had used it.", Rule{.format = Format::line});
+        field("tenant", &WipeStatement::tenant, "The tenant that had used it.", Rule{.format = Format::line});
+        field("method", &WipeStatement::method, "How it was wiped.", Rule{.required = true, .format = Format::line});
+        field("began", &WipeStatement::began, "When the wipe began, by the node's clock.", Rule{.required = true});
+        field("ended", &WipeStatement::ended, "When its verification ended, by the node's clock.",
+              Rule{.required = true});
+        field("bytes", &WipeStatement::bytes, "How many bytes were wiped.", Rule{.required = true, .min = 0});
+        field("bytesVerified", &WipeStatement::bytes_verified, "How many of them were read back.",
+              Rule{.required = true, .min = 0});
+        field("sampleSeed", &WipeStatement::sample_seed, "The seed that chose which bytes were read back.");
+        field("result", &WipeStatement::result, "Whether the wipe was verified.", Rule{.required = true});
+        field("grade", &WipeStatement::grade, "How the result is known.", Rule{.required = true});
+        field("agentVersion", &WipeStatement::agent_version, "The software that did it.", Rule{.format = Format::line});
+    }
+    friend bool operator==(const WipeStatement&, const WipeStatement&) = default;
+};
+
+struct SignedEvidence {
+    std::string statement;  // the exact text that was signed
+    std::string key;        // key_id of the node's key
+    std::string signature;  // base64
+
+    static constexpr void describe(auto&& field) {
+        field("statement", &SignedEvidence::statement, "The exact text that the node signed.", Rule{.required = true});
+        field("key", &SignedEvidence::key, "The id of the node's key.", Rule{.required = true, .format = Format::line});
+        field("signature", &SignedEvidence::signature, "Ed25519, base64.",
+              Rule{.required = true, .format = Format::line});
+    }
+    friend bool operator==(const SignedEvidence&, const SignedEvidence&) = default;
+};
+
+std::string statement_text(const WipeStatement& statement);  // compact JSON; read_statement gives it back
+Result<WipeStatement> read_statement(std::string_view text);
+
+// Signed is "bulkhead.dev/evidence/v1\n" and the text, so that no other signature of the same key can pass for
+// evidence.
+SignedEvidence sign_statement(const SigningKey& key, std::string_view text);
+Result<> verify_statement(const PublicKey& key, const SignedEvidence& evidence);
+
+}  // namespace bulkhead::evidence
