@@ -1,0 +1,141 @@
+// The outside view: what is durable, what was said, and what the hardware holds, held against the invariants. Shares no
+// code with what it checks: rows are read as JSON by another library, trust is the world's own table, contents are what
+// the model holds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bulkhead/core/rows.hpp"
+#include "bulkhead/node/model.hpp"
+#include "bulkhead/node/operation.hpp"
+#include "bulkhead/node/order.hpp"
+
+namespace bulkhead::sim {
+
+struct Violation {
+    int invariant = 0;
+    std::int64_t at_ms = 0;
+    std::string what;
+};
+
+// What the world was told about its tenants; the checkers' own reading of who trusts whom.
+struct TenantFacts {
+    std::string name;
+    std::string domain;            // empty: trusts nobody
+    std::int64_t hard_limit = -1;  // thousandths of GPUs; -1: none
+};
+
+class Checkers {
+public:
+    explicit Checkers(std::vector<TenantFacts> tenants);
+
+    void set_time(std::int64_t now_ms) { now_ = now_ms; }
+    void trace(std::string what) { trace_ = std::move(what); }  // print whatever mentions it
+
+    // Durable: the batch is on the disk.
+    void committed(const Batch& batch);
+    // A new control plane loaded these rows and leaves: whatever was durable must be there.
+    void recovered(const std::map<std::pair<Table, std::int64_t>, std::string>& rows, const std::vector<Hash>& entries);
+    // Legitimately back to an old state: what was durable then, and all leaves ever published.
+    struct Memory;
+    std::shared_ptr<const Memory> remember() const;
+    void restored(const Memory& memory);
+
+    // A caller was told.
+    void acknowledged_create(const std::string& workload);
+    void acknowledged_delete(const std::string& workload);
+    void in_doubt(const std::string& workload) { workloads_.erase(workload); }  // asked, and nobody answered
+    void refused(const std::string& workload);
+
+    // Messages that really left, and hardware that was really touched.
+    void ordered(const std::string& node, const Order& order);
+    void prepared(const std::string& node, Key lease);
+    void begun(const std::string& node, const NodeModel& model, const Operation& operation);
+    void ended(const std::string& node, const Operation& operation, bool ok);
+    void host_crashed(const std::string& node);
+
+    // Nothing has been asked or broken for a long time.
+    void calm_began();
+    void finished();
+
+    const std::vector<Violation>& violations() const { return violations_; }
+    const std::map<std::string, std::uint64_t>& probes() const { return probes_; }
+    void probe(const std::string& name) { ++probes_[name]; }
+    const std::vector<Hash>& entries() const { return entries_; }
+    std::string summary() const;
+
+private:
+    struct LeaseSeen {
+        std::string name, tenant, phase;
+        std::int64_t gpus = 0, active_at = -1, ended_at = -1;
+        std::set<std::string> nodes;
+        struct Piece {
+            std::string node;
+            std::int64_t gpu = 0, start = 0, share = 1000;
+            std::string profile;
+        };
+        std::vector<Piece> pieces;
+        bool operator==(const LeaseSeen&) const = default;
+    };
+    struct Running {
+        Key lease = 0;
+        std::string tenant;
+        Tier tier{};
+        std::vector<GpuPart> gpus;
+        std::vector<std::uint16_t> drives, functions;
+    };
+    struct Promised {
+        std::string tenant;
+        Mechanism mechanism{};
+        bool shares = false;  // holds less than the whole of some memory
+        std::set<std::string> nodes, prepared;
+    };
+
+    void violate(int invariant, std::string what);
+    bool distrusting(const std::string& a, const std::string& b) const;
+    void check_rows(const Batch& batch, const std::map<std::string, int>& lease_records, int wiped_units);
+    void check_start(const std::string& node, const NodeModel& model, const StartTenant& start);
+    void check_quota(const std::string& tenant);
+
+    void say(std::string_view what) const;
+
+    std::string trace_;
+    std::int64_t now_ = 0;
+    std::map<std::string, TenantFacts> tenants_;
+    std::map<std::pair<Table, std::int64_t>, std::string> rows_;
+    std::vector<Hash> entries_;
+    std::map<std::int64_t, LeaseSeen> leases_;
+    std::map<std::string, std::int64_t> usage_expected_, usage_seen_;  // thousandths x ms, by lease
+    std::map<std::string, std::set<std::string>> available_;  // node/kind/device -> slices available, as rows say
+    std::map<std::string, bool> workloads_;                   // acknowledged: true exists, false deleted
+    std::set<std::string> refused_, durable_names_;           // names are used once
+    std::map<Key, Promised> promised_;
+    std::map<std::string, std::map<Key, Running>> running_;      // by node: what the hardware runs
+    std::map<std::string, std::set<std::string>> wiped_since_;   // node -> units with evidence since their last use
+    std::map<std::string, std::set<std::string>> kernel_users_;  // node -> tenants since the last verified reboot
+    std::vector<std::string> said_in_calm_;
+    bool calm_ = false;
+    std::size_t calm_from_ = 0;
+    std::int64_t calm_since_ = 0;
+    std::vector<Violation> violations_;
+    std::map<std::string, std::uint64_t> probes_;
+
+public:
+    struct Memory {
+        std::map<std::pair<Table, std::int64_t>, std::string> rows;
+        std::map<std::int64_t, LeaseSeen> leases;
+        std::map<std::string, std::int64_t> usage_expected, usage_seen;
+        std::map<std::string, bool> workloads;
+        std::map<std::string, std::set<std::string>> available;
+        std::size_t log_size = 0;
+    };
+};
+
+}  // namespace bulkhead::sim

@@ -1,0 +1,91 @@
+// The simulation itself: it passes where nothing is wrong, it repeats to the last event, and it catches a bug planted
+// for each invariant within a stated number of seeds.
+#include <gtest/gtest.h>
+
+#include "sim/world.hpp"
+
+namespace bulkhead::sim {
+namespace {
+
+Spec shortened(std::string_view name) {
+    Spec spec = *find_spec(name);
+    spec.length = Duration::hours(3);
+    spec.calm = Duration{5'400'000};
+    return spec;
+}
+
+std::string words_of(const RunResult& result) {
+    std::string all;
+    for (const Violation& violation : result.violations)
+        all += "seed " + std::to_string(result.seed) + ": invariant " + std::to_string(violation.invariant) + ": " +
+               violation.what + "\n";
+    return all;
+}
+
+TEST(Simulation, twenty_seeds_of_a_crowded_world_hold_every_invariant_under_every_fault) {
+    const Spec spec = shortened("small");
+    std::map<std::string, std::uint64_t> faults;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        const RunResult result = run(spec, seed);
+        EXPECT_TRUE(result.violations.empty()) << words_of(result);
+        for (const auto& [name, count] : result.faults) faults[name] += count;
+    }
+    for (const char* name : {"power cut", "second leader", "agent killed", "wipe lies", "message lost", "partition"})
+        EXPECT_GT(faults[name], 0u) << name << " never happened";
+}
+
+TEST(Simulation, the_whole_world_holds_for_one_seed_of_each_kind_of_fault) {
+    for (const char* name : {"default", "network", "disk", "nodes", "restore"}) {
+        Spec spec = shortened(name);
+        spec.nodes = 8;
+        const RunResult result = run(spec, 7);
+        EXPECT_TRUE(result.violations.empty()) << name << "\n" << words_of(result);
+    }
+}
+
+TEST(Simulation, one_seed_is_one_run) {
+    const Spec spec = shortened("small");
+    const RunResult a = run(spec, 5), b = run(spec, 5), c = run(spec, 6);
+    EXPECT_EQ(a.events, b.events);
+    EXPECT_EQ(a.faults, b.faults);
+    EXPECT_EQ(a.probes, b.probes);
+    EXPECT_NE(a.events, c.events);
+}
+
+struct Plant {
+    Planted bug;
+    int invariant;
+    std::uint64_t seeds;  // within so many it must be found
+    std::string_view spec = "small";
+};
+
+class Planting : public testing::TestWithParam<Plant> {};
+
+TEST_P(Planting, is_caught_within_the_stated_number_of_seeds) {
+    Spec spec = shortened(GetParam().spec);
+    spec.nodes = std::min(spec.nodes, 8u);
+    spec.planted = GetParam().bug;
+    for (std::uint64_t seed = 1; seed <= GetParam().seeds; ++seed) {
+        const RunResult result = run(spec, seed);
+        for (const Violation& violation : result.violations)
+            if (violation.invariant == GetParam().invariant) {
+                std::cout << "found with seed " << seed << ": " << violation.what << "\n";
+                return;
+            }
+        ASSERT_TRUE(result.violations.empty()) << "something else was found first\n" << words_of(result);
+    }
+    FAIL() << "not found within " << GetParam().seeds << " seeds";
+}
+
+INSTANTIATE_TEST_SUITE_P(Bugs, Planting,
+                         testing::Values(Plant{Planted::lease_twice, 1, 3}, Plant{Planted::believe_failed_wipes, 2, 5},
+                                         Plant{Planted::ignore_neighbours, 3, 3}, Plant{Planted::answer_early, 4, 3},
+                                         Plant{Planted::start_early, 5, 5, "nodes"}, Plant{Planted::ignore_quota, 6, 3},
+                                         Plant{Planted::evict_for_nothing, 7, 3},
+                                         Plant{Planted::forget_log_entry, 8, 1}),
+                         [](const testing::TestParamInfo<Plant>& plant) {
+                             return "invariant_" + std::to_string(plant.param.invariant);
+                         });
+
+}  // namespace
+}  // namespace bulkhead::sim

@@ -1,0 +1,84 @@
+#include "sim/spec.hpp"
+
+namespace bulkhead::sim {
+
+namespace {
+
+constexpr Duration minutes(std::int64_t count) { return {count * 60'000}; }
+
+constexpr Mishaps everything{
+    .server_killed = minutes(40),
+    .power_cut = minutes(40),
+    .second_leader = minutes(90),
+    .disk_full = minutes(120),
+    .disk_fails = minutes(120),
+    .restore = minutes(240),
+    .clock_step = minutes(60),
+    .agent_killed = minutes(2),
+    .host_crash = minutes(30),
+    .gpu_lost = minutes(30),
+    .wipe_fails = minutes(10),
+    .wipe_lies = minutes(10),
+    .wipe_hangs = minutes(30),
+    .start_fails = minutes(15),
+    .stop_fails = minutes(15),
+    .partition = minutes(15),
+    .slow_node = minutes(20),
+    .lost = 2,
+    .duplicated = 10,
+    .delayed = 20,
+    .reordered = 2,
+    .agent_dies_at_journal = 1,
+};
+
+constexpr Mishaps network_only{
+    .partition = minutes(5), .slow_node = minutes(10), .lost = 20, .duplicated = 50, .delayed = 100, .reordered = 20};
+
+constexpr Mishaps disk_only{.server_killed = minutes(10),
+                            .power_cut = minutes(4),
+                            .second_leader = minutes(20),
+                            .disk_full = minutes(15),
+                            .disk_fails = minutes(10)};
+
+constexpr Mishaps nodes_only{.agent_killed = Duration{30'000},
+                             .host_crash = minutes(10),
+                             .gpu_lost = minutes(10),
+                             .wipe_fails = minutes(3),
+                             .wipe_lies = minutes(3),
+                             .wipe_hangs = minutes(10),
+                             .start_fails = minutes(5),
+                             .stop_fails = minutes(5),
+                             .agent_dies_at_journal = 20};
+
+constexpr Mishaps restores{.server_killed = minutes(30), .restore = minutes(30), .agent_killed = minutes(5)};
+
+constexpr std::array all{
+    Spec{.name = "default", .about = "32 nodes of 8 GPUs, churn, and every fault there is", .mishaps = everything},
+    Spec{.name = "calm", .about = "churn, and nothing goes wrong", .mishaps = {}},
+    Spec{.name = "network", .about = "lost, late, twice, out of order, cut off", .mishaps = network_only},
+    Spec{.name = "disk",
+         .about = "crashes at any write, torn writes, a full and a failing disk, two leaders",
+         .mishaps = disk_only},
+    Spec{.name = "nodes", .about = "agents, hosts and devices that die, hang and lie", .mishaps = nodes_only},
+    Spec{.name = "restore", .about = "again and again from an old backup", .mishaps = restores},
+    Spec{.name = "small",
+         .about = "two nodes under every fault, crowded",
+         .nodes = 2,
+         .gpus = 4,
+         .between_submits = Duration{10'000},
+         .run_for = Duration{300'000},
+         .between_operators = Duration{600'000},
+         .mishaps = everything},
+};
+
+}  // namespace
+
+std::span<const Spec> specs() { return all; }
+
+const Spec* find_spec(std::string_view name) {
+    for (const Spec& spec : all)
+        if (spec.name == name) return &spec;
+    return nullptr;
+}
+
+}  // namespace bulkhead::sim

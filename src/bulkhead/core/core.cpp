@@ -1,0 +1,332 @@
+#include "bulkhead/core/core.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bulkhead/codec/decode.hpp"
+#include "bulkhead/codec/print.hpp"
+#include "bulkhead/core/state.hpp"
+#include "bulkhead/gpu/profile_name.hpp"
+#include "bulkhead/policy/slice.hpp"
+
+namespace bulkhead {
+
+std::string Core::State::secret_name(std::string_view what, Key key) const {
+    const std::string number = std::to_string(key);
+    return to_hex(bytes_of(sha256({settings.secret, what, "/", number}))).substr(0, 12);
+}
+
+NodeRun* Core::State::find_node(std::string_view name) {
+    const auto found = node_names.find(name);
+    return found == node_names.end() ? nullptr : &nodes.at(found->second);
+}
+
+WorkloadRun* Core::State::find_workload(std::string_view name) {
+    const auto found = workload_names.find(name);
+    return found == workload_names.end() ? nullptr : &workloads.at(found->second);
+}
+
+std::int64_t Turn::log(evidence::Record record) {
+    record.at = now;
+    if (record.actor.empty()) record.actor = actor.empty() ? "core" : actor;
+    effects.log.push_back(evidence::payload_of(record));
+    return state.log_size++;
+}
+
+namespace {
+
+std::string gate_body(const NodeRun& node, const Device& device) {
+    GateRow row{.node = node.key, .kind = device.kind, .device = device.index};
+    for (const Unit& unit : device.units) {
+        const GateRun run{
+            .state = unit.state, .lease = unit.lease, .ticket = unit.ticket, .leaf = unit.leaf, .tenant = unit.tenant};
+        if (!row.runs.empty()) {
+            GateRun last = row.runs.back();
+            last.count = 1;
+            if (last == run) {
+                ++row.runs.back().count;
+                continue;
+            }
+        }
+        row.runs.push_back(run);
+    }
+    if (device.kind == UnitKind::host) row.usedBy = {node.host_used_by.begin(), node.host_used_by.end()};
+    return to_compact_json(row);
+}
+
+}  // namespace
+
+void Turn::flush() {
+    for (const Key key : changed_workloads) {
+        WorkloadRun& workload = state.workloads.at(key);
+        touch(workload.object, key);
+        rows.push_back({Table::workload, key, to_compact_json(workload.object), false});
+    }
+    for (const Key key : changed_leases) {
+        LeaseRun& lease = state.leases.at(key);
+        touch(lease.object, key);
+        rows.push_back({Table::lease, key, to_compact_json(lease.object), false});
+    }
+    for (const Key key : changed_nodes) {
+        NodeRun& node = state.nodes.at(key);
+        touch(node.object, key);
+        rows.push_back({Table::node, key, to_compact_json(shown(state, node)), false});
+        for (Device* device : node.devices()) {
+            if (!device->changed || device->row == 0) continue;
+            device->changed = false;
+            rows.push_back({Table::gate, device->row, gate_body(node, *device), false});
+        }
+    }
+    if (state.standing_changed) {
+        state.standing_changed = false;
+        rows.push_back({Table::standing, 1, to_compact_json(StandingRow{.restoring = state.restoring}), false});
+    }
+    std::ranges::move(rows, std::back_inserter(effects.rows));
+    rows.clear();
+}
+
+Core::Core(std::int64_t epoch, std::int64_t log_size, const CoreSettings& settings)
+    : state_(std::make_unique<State>()) {
+    state_->epoch = epoch;
+    state_->log_size = log_size;
+    state_->settings = settings;
+}
+Core::~Core() = default;
+Core::Core(Core&&) noexcept = default;
+Core& Core::operator=(Core&&) noexcept = default;
+
+namespace {
+
+template <class T>
+Result<T> read(const Row& row) {
+    auto value = from_json<T>(fmt::format("row {} of table {}", row.key, word(row.table)), row.body);
+    if (!value) value.error().code = Code::corrupt;
+    return value;
+}
+
+}  // namespace
+
+Result<> Core::load(const Row& row) {
+    State& state = *state_;
+    const auto keep = [&]<class T>(Result<T> value, auto&& store) -> Result<> {
+        if (!value) return std::unexpected(value.error());
+        store(std::move(*value));
+        return {};
+    };
+    switch (row.table) {
+        case Table::policy:
+            return keep(read<FleetPolicy>(row),
+                        [&](FleetPolicy object) { state.policy = Stored<FleetPolicy>{row.key, std::move(object)}; });
+        case Table::tenant_class:
+            return keep(read<TenantClass>(row), [&](TenantClass object) {
+                const std::string name = object.metadata.name;
+                state.classes[name] = {row.key, std::move(object)};
+            });
+        case Table::tenant:
+            return keep(read<Tenant>(row), [&](Tenant object) {
+                const std::string name = object.metadata.name;
+                state.tenants[name] = {row.key, std::move(object)};
+            });
+        case Table::workload:
+            return keep(read<GpuWorkload>(row), [&](GpuWorkload object) {
+                if (!object.status) object.status.emplace();
+                state.workload_names[object.metadata.name] = row.key;
+                state.workloads[row.key] = {.key = row.key, .object = std::move(object)};
+            });
+        case Table::node:
+            return keep(read<GpuNode>(row), [&](GpuNode object) {
+                NodeRun node{.key = row.key, .object = std::move(object)};
+                node.phase = node.object.status.phase.value_or(NodePhase::enrolled);
+                for (NodeGpus& gpus : node.object.status.gpus) gpus.slices.clear();
+                node.object.status.phase.reset();
+                node.object.status.host.reset();
+                for (NodeDrive& drive : node.object.status.drives) drive.state = CleanState{}, drive.lease.clear();
+                for (NodeFunction& function : node.object.status.functions)
+                    function.state = CleanState{}, function.lease.clear();
+                state.node_names[node.object.metadata.name] = row.key;
+                state.nodes[row.key] = std::move(node);
+            });
+        case Table::lease:
+            return keep(read<GpuLease>(row), [&](GpuLease object) {
+                state.lease_names[object.metadata.name] = row.key;
+                state.leases[row.key] = {.key = row.key, .object = std::move(object)};
+            });
+        case Table::gate:
+            return keep(read<GateRow>(row),
+                        [&](GateRow gate) { state.loading_gates.emplace_back(row.key, std::move(gate)); });
+        case Table::key:
+            return keep(read<KeyRow>(row),
+                        [&](KeyRow key) { state.loading_keys.emplace_back(row.key, std::move(key)); });
+        case Table::standing:
+            return keep(read<StandingRow>(row),
+                        [&](const StandingRow& standing) { state.restoring = standing.restoring; });
+        case Table::usage:
+        case Table::token:
+            return {};
+    }
+    return {};
+}
+
+namespace {
+
+void place_gate(Core::State& state, Key row, const GateRow& gate) {
+    const auto found = state.nodes.find(gate.node);
+    if (found == state.nodes.end()) return;
+    NodeRun& node = found->second;
+    Device device{.row = row, .kind = gate.kind, .index = static_cast<std::uint16_t>(gate.device)};
+    for (const GateRun& run : gate.runs)
+        for (std::int64_t i = 0; i < run.count; ++i)
+            device.units.push_back(
+                {.state = run.state, .lease = run.lease, .ticket = run.ticket, .leaf = run.leaf, .tenant = run.tenant});
+    if (gate.kind == UnitKind::host) {
+        node.host = std::move(device);
+        node.host_used_by = {gate.usedBy.begin(), gate.usedBy.end()};
+        return;
+    }
+    std::vector<Device>& list = gate.kind == UnitKind::memory  ? node.gpus
+                                : gate.kind == UnitKind::drive ? node.drives
+                                                               : node.functions;
+    if (list.size() <= device.index) list.resize(device.index + std::size_t{1});
+    list[device.index] = std::move(device);
+}
+
+std::uint8_t slices_of_profile(const std::string& model, const LeasedSlice& slice, const Device& gpu) {
+    const auto all = static_cast<std::uint8_t>(gpu.units.size());
+    if (slice.profile.empty()) return all;
+    const Silicon silicon = silicon_of(model);
+    if (silicon.nvidia != nullptr)
+        if (const auto choice = gpu::find_profile(*silicon.nvidia, slice.profile))
+            return static_cast<std::uint8_t>(silicon.nvidia->profiles[choice->index].memory_slices);
+    GpuRequest request{.profile = slice.profile};
+    if (const auto facts = slice_on(silicon, request, Mechanism::amd_partition))
+        return static_cast<std::uint8_t>(std::max<std::int64_t>(8 * facts->parts / facts->of, 1));
+    return all;
+}
+
+// A lease's parts, out of what it says it holds.
+void place_parts(Core::State& state, LeaseRun& lease) {
+    const GpuLeaseSpec& spec = lease.object.spec;
+    lease.tenant = state.relations.number(spec.tenant);
+    if (const auto workload = state.workload_names.find(spec.workload); workload != state.workload_names.end()) {
+        lease.workload = workload->second;
+        WorkloadRun& run = state.workloads.at(workload->second);
+        if (run.object.status->lease == lease.object.metadata.name) run.lease = lease.key;
+    }
+    const auto part_for = [&](const std::string& name) -> Part* {
+        const auto node = state.node_names.find(name);
+        if (node == state.node_names.end()) return nullptr;
+        if (Part* part = part_on(lease, node->second)) return part;
+        state.nodes.at(node->second).leases.insert(lease.key);
+        lease.parts.push_back({.node = node->second,
+                               .prepare = {.lease = lease.key,
+                                           .tenant = spec.tenant,
+                                           .workload = spec.workload,
+                                           .mechanism = spec.mechanism,
+                                           .tier = spec.tier}});
+        return &lease.parts.back();
+    };
+    for (const LeasedSlice& slice : spec.slices)
+        if (Part* part = part_for(slice.node)) {
+            NodeRun& node = state.nodes.at(part->node);
+            Device* gpu = node.device(UnitKind::memory, static_cast<std::size_t>(slice.gpu));
+            if (gpu == nullptr) continue;
+            std::size_t index = 0;
+            std::string model;
+            for (const NodeGpus& group : node.object.status.gpus)
+                for (std::int64_t i = 0; i < group.count; ++i, ++index)
+                    if (std::cmp_equal(index, slice.gpu)) model = group.model;
+            part->prepare.gpus.push_back({static_cast<std::uint16_t>(slice.gpu), static_cast<std::uint8_t>(slice.start),
+                                          slices_of_profile(model, slice, *gpu), slice.profile, slice.share});
+        }
+    for (const LeasedDevice& drive : spec.drives)
+        if (Part* part = part_for(drive.node)) part->prepare.drives.push_back(static_cast<std::uint16_t>(drive.index));
+    for (const LeasedDevice& function : spec.functions)
+        if (Part* part = part_for(function.node))
+            part->prepare.functions.push_back(static_cast<std::uint16_t>(function.index));
+}
+
+}  // namespace
+
+Effects Core::start(Instant now) {
+    State& state = *state_;
+    Effects effects;
+    Turn turn{.state = state, .now = now, .effects = effects, .actor = "core"};
+    for (const auto& [row, gate] : state.loading_gates) place_gate(state, row, gate);
+    for (auto& [row, key] : state.loading_keys)
+        if (const auto node = state.nodes.find(key.node); node != state.nodes.end() && !key.retired) {
+            node->second.key_row = row;
+            node->second.signing = key;
+            if (const auto parsed = evidence::parse_public_key(key.publicKey)) node->second.public_key = *parsed;
+        }
+    state.loading_gates.clear();
+    state.loading_keys.clear();
+    refresh_declared(turn);
+    for (auto& [key, lease] : state.leases) place_parts(state, lease);
+    for (const auto& [key, workload] : state.workloads)
+        if (workload.lease == 0) state.pending.insert(key);
+    for (auto& [key, node] : state.nodes) {
+        node.heard = now;
+        if (const auto to = lifecycle::next(lifecycle::node_edges, node.phase, lifecycle::NodeEvent::restarted)) {
+            node.phase = *to;
+            turn.changed_nodes.insert(key);
+        }
+    }
+    if (state.settings.restored && !state.restoring) {
+        state.restoring = true;
+        state.standing_changed = true;
+    }
+    turn.log({.kind = state.settings.restored ? evidence::RecordKind::restored : evidence::RecordKind::started,
+              .detail = {{"epoch", std::to_string(state.epoch)}}});
+    if (state.restoring && state.nodes.empty()) {
+        state.restoring = false;
+        state.standing_changed = true;
+    }
+    turn.flush();
+    return effects;
+}
+
+Effects Core::apply(Instant now, const Event& event) {
+    Effects effects;
+    Turn turn{.state = *state_, .now = now, .effects = effects};
+    std::visit(
+        [&]<class T>(const T& what) {
+            if constexpr (std::same_as<T, Command>) {
+                turn.actor = "api:" + what.actor;
+                on_command(turn, what);
+            } else if constexpr (std::same_as<T, AgentHello>) {
+                on_hello(turn, what);
+            } else if constexpr (std::same_as<T, AgentReport>) {
+                on_report(turn, what);
+            } else if constexpr (std::same_as<T, AgentHeartbeat>) {
+                on_heartbeat(turn, what);
+            } else if constexpr (std::same_as<T, AgentGone>) {
+                on_gone(turn, what);
+            } else {
+                watch_silence(turn);
+                place_work(turn);
+            }
+        },
+        event);
+    turn.flush();
+    return effects;
+}
+
+bool Core::wants_tick() const { return state_->cycle_wanted && !state_->pending.empty(); }
+std::int64_t Core::epoch() const { return state_->epoch; }
+std::int64_t Core::log_size() const { return state_->log_size; }
+
+Snapshot Core::snapshot() const {
+    const State& state = *state_;
+    Snapshot all;
+    if (state.policy) all.policies.push_back(state.policy->object);
+    for (const auto& [name, stored] : state.classes) all.classes.push_back(stored.object);
+    for (const auto& [name, stored] : state.tenants) all.tenants.push_back(stored.object);
+    for (const auto& [key, run] : state.workloads) all.workloads.push_back(run.object);
+    for (const auto& [key, run] : state.nodes) all.nodes.push_back(shown(state, run));
+    for (const auto& [key, run] : state.leases) all.leases.push_back(run.object);
+    return all;
+}
+
+}  // namespace bulkhead

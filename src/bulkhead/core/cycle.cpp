@@ -1,0 +1,275 @@
+// Placing work: what is declared goes to the compiler, what is clean goes to the scheduler, and what both allow is
+// bound.
+#include <algorithm>
+#include <limits>
+
+#include "bulkhead/core/state.hpp"
+#include "bulkhead/gpu/amd.hpp"
+#include "bulkhead/gpu/board.hpp"
+#include "bulkhead/policy/shipped_classes.hpp"
+
+namespace bulkhead {
+
+using lifecycle::UnitState;
+
+namespace {
+
+const TenantClass* class_of(const Core::State& state, const Tenant& tenant) {
+    if (const auto declared = state.classes.find(tenant.spec.tenantClass); declared != state.classes.end())
+        return &declared->second.object;
+    for (const TenantClass& shipped : shipped_tenant_classes())
+        if (shipped.metadata.name == tenant.spec.tenantClass) return &shipped;
+    return nullptr;
+}
+
+std::int64_t tasks_here(const LeaseRun& lease, const Part& part, const GpuWorkloadSpec& spec) {
+    const std::int64_t slices = std::max<std::int64_t>(std::ssize(lease.object.spec.slices), 1);
+    return spec.tasks * std::ssize(part.prepare.gpus) / slices;
+}
+
+sched::Gpu picture_of_gpu(const Device& device, const std::string& model, Planted planted) {
+    sched::Gpu gpu{.model = model, .slices = static_cast<std::uint8_t>(device.units.size())};
+    if (const auto board = gpu::find_board(model); board && (*board)->id == model) gpu.board = *board;
+    for (std::size_t i = 0; i < device.units.size(); ++i) {
+        const UnitState state = device.units[i].state;
+        const auto bit = static_cast<std::uint8_t>(1u << i);
+        if (state == UnitState::available || (planted == Planted::lease_twice && state == UnitState::in_use))
+            gpu.available |= bit;
+        if (state == UnitState::reserved || state == UnitState::in_use) gpu.held |= bit;
+    }
+    return gpu;
+}
+
+sched::Node picture_of(Core::State& state, NodeRun& run) {
+    const GpuNode& object = run.object;
+    sched::Node node{.name = object.metadata.name,
+                     .site = object.spec.site,
+                     .zone = object.spec.zone,
+                     .rack = object.spec.rack,
+                     .leaf = object.spec.leaf,
+                     .nvlink_domain = object.spec.nvlinkDomain,
+                     .open = run.phase == NodePhase::ready && run.session != 0 && !object.spec.unschedulable &&
+                             !state.restoring && run.strays.empty(),
+                     .cpu_free = object.status.cpu,
+                     .memory_free = object.status.memory.bytes};
+    bool partitioned = false;
+    for (const DetectedCapability& capability : object.status.capabilities) {
+        if (capability.name == Capability::nvlink_partition && capability.verifiedAt) partitioned = true;
+        if (capability.name == Capability::verified_reboot) node.can_reboot = true;
+    }
+    node.board_is_one = object.status.nvlink != NvLink::none && !partitioned;
+    const UnitState host = run.host.units.empty() ? UnitState::dirty : run.host.units[0].state;
+    node.host_clean = host == UnitState::available;
+    node.host_busy = host == UnitState::sanitizing || host == UnitState::quarantined || host == UnitState::held ||
+                     (host == UnitState::dirty && node.can_reboot);
+    if (state.settings.planted != Planted::ignore_neighbours)
+        for (const std::string& tenant : run.host_used_by) node.host_used_by.push_back(state.relations.number(tenant));
+    std::size_t index = 0;
+    for (const NodeGpus& group : object.status.gpus)
+        for (std::int64_t i = 0; i < group.count && index < run.gpus.size(); ++i, ++index)
+            node.gpus.push_back(picture_of_gpu(run.gpus[index], group.model, state.settings.planted));
+    for (const Device& drive : run.drives)
+        if (drive.units[0].state == UnitState::available && drive.index < object.status.drives.size()) {
+            node.drives.push_back(drive.index);
+            node.drive_bytes.push_back(object.status.drives[drive.index].size.bytes);
+        }
+    for (const Device& function : run.functions)
+        if (function.units[0].state == UnitState::available) node.functions.push_back(function.index);
+    for (const Key key : run.leases) {
+        LeaseRun& lease = state.leases.at(key);
+        const Part& part = *part_on(lease, run.key);
+        if (part.phase == PartPhase::stopped) continue;
+        const GpuLeaseSpec& spec = lease.object.spec;
+        sched::Resident resident{.lease = key,
+                                 .tenant = lease.tenant,
+                                 .node = spec.sharing.node,
+                                 .gpu = spec.sharing.gpu,
+                                 .instance = spec.sharing.instance,
+                                 .nvlink = spec.sharing.nvlink,
+                                 .on_host_kernel = spec.tier < Tier::vm};
+        for (const std::string& tenant : spec.sharing.excepted)
+            resident.excepted.push_back(state.relations.number(tenant));
+        if (state.settings.planted != Planted::ignore_neighbours) node.residents.push_back(std::move(resident));
+        for (const GpuPart& gpu : part.prepare.gpus)
+            if (gpu.gpu < node.gpus.size())
+                node.gpus[gpu.gpu].seats.push_back({key, gpu.start, gpu.size, gpu.profile, gpu.share, spec.mechanism});
+        if (const auto workload = state.workloads.find(lease.workload); workload != state.workloads.end()) {
+            const GpuWorkloadSpec& work = workload->second.object.spec;
+            const std::int64_t tasks = tasks_here(lease, part, work);
+            node.cpu_free -= tasks * work.cpu.value_or(0);
+            if (work.memory) node.memory_free -= tasks * work.memory->bytes;
+        }
+    }
+    return node;
+}
+
+std::vector<sched::Holding> holdings_of(Core::State& state) {
+    std::vector<sched::Holding> holdings(state.relations.size());
+    for (const auto& [key, lease] : state.leases) {
+        if (lease.object.status->phase == LeasePhase::ending) continue;
+        for (const sched::TenantNo holder : state.relations.line(lease.tenant))
+            holdings[holder].held += lease.object.status->gpus.thousandths;
+    }
+    for (const auto& [name, tenant] : state.tenants) {
+        sched::Holding& holding = holdings[state.relations.number(name)];
+        const Quota& quota = tenant.object.spec.quota;
+        if (quota.limit) holding.limit = quota.limit->thousandths;
+        const TenantClass* sold = class_of(state, tenant.object);
+        if (sold == nullptr || sold->spec.quota != QuotaModel::hard) continue;
+        holding.limit = std::min(holding.limit.value_or(quota.guarantee.thousandths), quota.guarantee.thousandths);
+        holding.owed = std::max<std::int64_t>(quota.guarantee.thousandths - holding.held, 0);
+    }
+    return holdings;
+}
+
+void compile(Turn& turn, WorkloadRun& workload) {
+    Core::State& state = turn.state;
+    if (workload.compiled_for == state.generation) return;
+    workload.compiled_for = state.generation;
+    Decision decision = state.compiler->compile(workload.object);
+    GpuWorkloadStatus& status = *workload.object.status;
+    if (Contract* contract = std::get_if<Contract>(&decision)) {
+        workload.contract = std::move(*contract);
+        if (status.phase == WorkloadPhase::refused) {
+            status = {.phase = WorkloadPhase::pending, .since = turn.now};
+            turn.changed_workloads.insert(workload.key);
+        }
+        return;
+    }
+    // Accepted once, and the fleet or the policy has changed since.
+    workload.contract.reset();
+    std::vector<std::string> reasons;
+    for (const Objected& objection : std::get<Refusal>(decision).objections) reasons.push_back(objection.says);
+    if (status.phase == WorkloadPhase::refused && status.reasons == reasons) return;
+    status = {.phase = WorkloadPhase::refused, .since = turn.now, .reasons = std::move(reasons)};
+    turn.changed_workloads.insert(workload.key);
+}
+
+std::vector<std::string> waiting_words(const std::vector<Reason>& reasons) {
+    std::vector<std::string> words;
+    for (const Reason& reason : reasons)
+        words.push_back(fill(sched::words_of(reason.code), reason.arguments, Audience::tenant));
+    return words;
+}
+
+void wait(Turn& turn, WorkloadRun& workload, std::vector<Reason> reasons) {
+    if (workload.waits == reasons && workload.object.status->phase == WorkloadPhase::pending) return;
+    workload.waits = std::move(reasons);
+    std::vector<std::string> words = waiting_words(workload.waits);
+    if (words == workload.object.status->reasons) return;
+    workload.object.status->reasons = std::move(words);
+    turn.changed_workloads.insert(workload.key);
+}
+
+}  // namespace
+
+void refresh_declared(Turn& turn) {
+    Core::State& state = turn.state;
+    // Evidence ages: what was fresh an hour ago may not be now.
+    if (turn.now - state.compiled_at > Duration::hours(1)) state.declared_stale = true;
+    if (!state.declared_stale) return;
+    state.declared_stale = false;
+    state.compiled_at = turn.now;
+    state.declared = {};
+    if (state.policy) state.declared.policies.push_back(state.policy->object);
+    for (const auto& [name, stored] : state.classes) state.declared.classes.push_back(stored.object);
+    for (const auto& [name, stored] : state.tenants) state.declared.tenants.push_back(stored.object);
+    for (auto& [key, node] : state.nodes) {
+        // A simulated node's word is as good an hour later.
+        for (DetectedCapability& capability : node.object.status.capabilities)
+            if (capability.verifiedAt && state.settings.simulated_fleet) capability.verifiedAt = turn.now;
+        state.declared.nodes.push_back(node.object);
+    }
+    state.compiler.emplace(state.declared, turn.now);
+    state.relations.update(state.declared);
+    ++state.generation;
+    for (const auto& [key, node] : state.nodes) state.fleet_stale.insert(key);
+    state.cycle_wanted = true;
+}
+
+void refresh_fleet(Core::State& state) {
+    if (state.fleet_index.size() != state.nodes.size()) {
+        state.fleet.assign(state.nodes.size(), {});
+        state.fleet_index.clear();
+        std::uint32_t index = 0;
+        for (const auto& [key, node] : state.nodes) {
+            state.fleet_index[key] = index++;
+            state.fleet_stale.insert(key);
+        }
+    }
+    for (const Key key : state.fleet_stale)
+        if (const auto node = state.nodes.find(key); node != state.nodes.end())
+            state.fleet[state.fleet_index.at(key)] = picture_of(state, node->second);
+    state.fleet_stale.clear();
+}
+
+void place_work(Turn& turn) {
+    Core::State& state = turn.state;
+    refresh_declared(turn);
+    if (state.settings.planted == Planted::evict_for_nothing)
+        for (auto& [key, lease] : state.leases)
+            if (lease.object.status->phase == LeasePhase::active &&
+                turn.now - *lease.object.status->activeAt > Duration{60'000}) {
+                end_lease(turn, lease, "planted");
+                break;
+            }
+    if (turn.now >= state.retry_at) state.cycle_wanted = true;
+    if (!state.cycle_wanted) return;
+    state.cycle_wanted = false;
+    state.retry_at = Instant{std::numeric_limits<std::int64_t>::max()};
+    if (state.pending.empty()) return;
+    refresh_fleet(state);
+
+    std::vector<sched::Request> requests;
+    for (const Key key : std::set<Key>{state.pending}) {
+        WorkloadRun& workload = state.workloads.at(key);
+        compile(turn, workload);
+        if (!workload.contract) continue;
+        const auto tenant = state.tenants.find(workload.object.spec.tenant);
+        if (tenant == state.tenants.end()) continue;
+        if (tenant->second.object.status && tenant->second.object.status->phase != TenantPhase::active) {
+            wait(turn, workload, {{"wait.frozen", {}}});
+            continue;
+        }
+        if (turn.now < workload.not_before) {
+            state.retry_at = std::min(state.retry_at, workload.not_before);
+            continue;
+        }
+        if (state.restoring) {
+            wait(turn, workload, {{"wait.restoring", {}}});
+            continue;
+        }
+        sched::Request request{.workload = key,
+                               .tenant = state.relations.number(workload.object.spec.tenant),
+                               .spec = &workload.object.spec,
+                               .contract = &*workload.contract};
+        for (const std::string& name : workload.contract->nodes)
+            if (const auto node = state.node_names.find(name); node != state.node_names.end())
+                request.candidates.push_back(state.fleet_index.at(node->second));
+        requests.push_back(std::move(request));
+    }
+    std::ranges::sort(requests, [](const sched::Request& a, const sched::Request& b) {
+        return std::pair{-a.contract->priority, a.workload} < std::pair{-b.contract->priority, b.workload};
+    });
+    std::vector<sched::Holding> holdings = holdings_of(state);
+    if (state.settings.planted == Planted::ignore_quota)
+        for (sched::Holding& holding : holdings) holding = {};
+    const sched::Statement statement = sched::allocate(state.fleet, state.relations, holdings, requests);
+    for (const sched::Binding& binding : statement.bind) bind(turn, state.workloads.at(binding.workload), binding);
+    for (const sched::Waiting& waiting : statement.waiting)
+        wait(turn, state.workloads.at(waiting.workload), waiting.reasons);
+    std::vector<Key> keys;
+    for (const auto& [key, node] : state.nodes) keys.push_back(key);
+    for (const std::uint32_t index : statement.reboot) {
+        NodeRun& node = state.nodes.at(keys.at(index));
+        state.fleet_stale.insert(node.key);
+        if (node.host.units[0].state != UnitState::in_use || !node.leases.empty()) continue;
+        node.host.units[0].lease = 0;
+        node.host.units[0].tenant.clear();
+        change_unit(turn, node, node.host, 0, lifecycle::UnitEvent::release);
+        sort_out_dirt(turn, node, node.host, 0, 1);
+        send_orders(turn, node);
+    }
+}
+
+}  // namespace bulkhead

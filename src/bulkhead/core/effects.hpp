@@ -1,0 +1,59 @@
+// What follows from an event. Rows and log entries become durable in one transaction before anything else leaves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bulkhead/base/result.hpp"
+#include "bulkhead/core/rows.hpp"
+#include "bulkhead/model/consistency.hpp"
+#include "bulkhead/node/order.hpp"
+
+namespace bulkhead {
+
+struct Answer {
+    std::uint64_t request = 0;
+    Result<> outcome;               // why not, when it was refused
+    std::vector<Finding> findings;  // of a refusal: every place that must change
+    std::string body;               // JSON: the object, the decision, the queue
+    std::string version;            // of the one object
+    bool created = false;
+};
+
+struct Effects {
+    std::vector<Row> rows;
+    std::vector<std::string> log;  // payloads, in order; each becomes one leaf
+
+    struct ToNode {
+        std::string node;
+        std::uint64_t session = 0;
+        Order order;
+    };
+    struct Welcome {  // the session is accepted under the epoch
+        std::string node;
+        std::uint64_t session = 0;
+    };
+    struct Acknowledge {  // reports up to this number are durable
+        std::string node;
+        std::uint64_t session = 0;
+        std::int64_t number = 0;
+    };
+    struct Close {  // the session is not, or no longer, the node's
+        std::string node;
+        std::uint64_t session = 0;
+        std::string why;
+    };
+    std::vector<ToNode> orders;
+    std::vector<Welcome> welcomes;
+    std::vector<Acknowledge> acknowledgements;
+    std::vector<Close> closes;
+    std::vector<Answer> answers;
+    // A node has obeyed a higher epoch than ours. The store was restored from an old backup, or another control plane
+    // leads: whoever runs the core takes a higher epoch from the store and starts anew, or stops.
+    std::int64_t epoch_seen = 0;
+
+    bool durable() const { return !rows.empty() || !log.empty(); }
+};
+
+}  // namespace bulkhead

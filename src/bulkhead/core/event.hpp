@@ -1,0 +1,111 @@
+// Everything that can happen to the control plane: a caller's command, something from a node, or time passing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bulkhead/model/snapshot.hpp"
+#include "bulkhead/node/report.hpp"
+
+namespace bulkhead {
+
+enum class ObjectKind : std::uint8_t { policy, tenant_class, tenant, workload, node, lease };
+constexpr auto words(ObjectKind) {
+    return std::to_array<Words>({"FleetPolicy", "TenantClass", "Tenant", "GpuWorkload", "GpuNode", "GpuLease"});
+}
+
+namespace command {
+
+// Create or change; several objects are one command: all of them or none.
+enum class Mode : std::uint8_t { create, replace, create_or_replace };
+struct Apply {
+    std::vector<AnyObject> objects;
+    Mode mode = Mode::create_or_replace;
+    std::string if_version;  // only when the (one) object is still at this version
+    bool dry_run = false;    // answer as if, change nothing
+};
+struct Delete {
+    ObjectKind kind{};
+    std::string name;
+    std::string if_version;
+};
+// Close a node to new leases and end those it has; or open it again.
+struct Drain {
+    std::string node;
+    bool on = true;
+};
+// Stop a tenant at once: end its leases, start nothing.
+struct Freeze {
+    std::string tenant;
+    bool on = true;
+    std::string why;
+};
+// Legal hold: from now on keep what the tenant leaves instead of wiping it.
+struct Hold {
+    std::string tenant;
+    bool on = true;
+    std::string why;
+};
+// An operator has looked at a quarantined device and lets it be wiped again.
+struct Repair {
+    std::string node;
+    UnitKind kind{};
+    std::int64_t device = 0;
+    std::string why;
+};
+// A node is admitted: its evidence key goes into the log. Again with another key: rotation.
+struct Enrol {
+    std::string node;
+    GpuNodeSpec spec;
+    std::string evidence_key;  // Ed25519 public key, base64
+    std::string certificate;   // fingerprint of its TLS certificate, hex
+};
+struct Revoke {
+    std::string node;
+    std::string why;
+};
+// Questions, answered from the state after everything before them is durable.
+struct Explain {
+    std::string workload;
+};
+struct Queue {};
+
+}  // namespace command
+
+struct Command {
+    std::uint64_t request = 0;  // the answer carries it back
+    std::string actor;          // who asks, for the log: "admin", "tenant:acme/alice"
+    std::variant<command::Apply, command::Delete, command::Drain, command::Freeze, command::Hold, command::Repair,
+                 command::Enrol, command::Revoke, command::Explain, command::Queue>
+        what;
+};
+
+// A node's agent, by the session it speaks in. A newer session replaces the older.
+struct AgentHello {
+    std::string node;
+    std::uint64_t session = 0;
+    Hello hello;
+};
+struct AgentReport {
+    std::string node;
+    std::uint64_t session = 0;
+    Report report;
+};
+struct AgentHeartbeat {
+    std::string node;
+    std::uint64_t session = 0;
+};
+struct AgentGone {
+    std::string node;
+    std::uint64_t session = 0;
+};
+
+// Time passes: silent nodes are fenced, orders that nobody answered are sent again, work is placed.
+struct Tick {};
+
+using Event = std::variant<Command, AgentHello, AgentReport, AgentHeartbeat, AgentGone, Tick>;
+
+}  // namespace bulkhead

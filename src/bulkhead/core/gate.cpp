@@ -1,0 +1,264 @@
+// The clean gate: what each unit holds, and how it gets clean again.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bulkhead/core/state.hpp"
+#include "bulkhead/evidence/statement.hpp"
+#include "bulkhead/gpu/profile_name.hpp"
+
+namespace bulkhead {
+
+using lifecycle::UnitEvent;
+using lifecycle::UnitState;
+
+std::vector<Device*> NodeRun::devices() {
+    std::vector<Device*> all;
+    for (auto* list : {&gpus, &drives, &functions})
+        for (Device& device : *list) all.push_back(&device);
+    all.push_back(&host);
+    return all;
+}
+
+Device* NodeRun::device(UnitKind kind, std::size_t index) {
+    if (kind == UnitKind::host) return index == 0 ? &host : nullptr;
+    std::vector<Device>& list = kind == UnitKind::memory ? gpus : kind == UnitKind::drive ? drives : functions;
+    return index < list.size() ? &list[index] : nullptr;
+}
+
+void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, UnitEvent event) {
+    Unit& unit = device.units[slice];
+    const auto to = lifecycle::next(lifecycle::unit_edges, unit.state, event);
+    invariant(to.has_value(), "the gate's table has an edge for what the core does");
+    unit.state = *to;
+    device.changed = true;
+    turn.changed_nodes.insert(node.key);
+    turn.state.fleet_stale.insert(node.key);
+}
+
+void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count) {
+    const Key ticket = turn.state.fresh_key();
+    for (std::size_t i = first; i < first + count; ++i) {
+        change_unit(turn, node, device, i, UnitEvent::order_wipe);
+        device.units[i].ticket = ticket;
+    }
+}
+
+namespace {
+
+bool under_hold(const Core::State& state, const std::string& tenant) {
+    const auto found = state.tenants.find(tenant);
+    return found != state.tenants.end() && found->second.object.status && found->second.object.status->legalHold;
+}
+
+bool can_be_rebooted(const NodeRun& node) {
+    return std::ranges::find(node.object.status.capabilities, Capability::verified_reboot, &DetectedCapability::name) !=
+           node.object.status.capabilities.end();
+}
+
+// Runs of neighbouring units that belong together: the same state, the same lease and tenant.
+void for_each_run(const Device& device, std::size_t first, std::size_t count, auto&& visit) {
+    for (std::size_t i = first; i < first + count;) {
+        std::size_t end = i + 1;
+        while (end < first + count && device.units[end].state == device.units[i].state &&
+               device.units[end].lease == device.units[i].lease && device.units[end].ticket == device.units[i].ticket &&
+               device.units[end].tenant == device.units[i].tenant)
+            ++end;
+        visit(i, end - i);
+        i = end;
+    }
+}
+
+}  // namespace
+
+void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count) {
+    for_each_run(device, first, count, [&](std::size_t at, std::size_t size) {
+        if (device.units[at].state != UnitState::dirty) return;
+        // A host that cannot prove what it booted is never clean; it stays with whoever used it.
+        if (device.kind == UnitKind::host && !can_be_rebooted(node)) return;
+        if (under_hold(turn.state, device.units[at].tenant)) {
+            for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, device, i, UnitEvent::hold);
+            turn.log(
+                {.kind = evidence::RecordKind::held,
+                 .actor = "core",
+                 .tenant = device.units[at].tenant,
+                 .node = node.object.metadata.name,
+                 .unit = unit_text(device.kind, device.index, static_cast<unsigned>(at), static_cast<unsigned>(size))});
+            return;
+        }
+        order_wipe(turn, node, device, at, size);
+    });
+}
+
+void order_wipe_of_all_dirt(Turn& turn, NodeRun& node) {
+    for (Device* device : node.devices()) sort_out_dirt(turn, node, *device, 0, device->units.size());
+}
+
+std::vector<WipeTask> wipes_under_way(NodeRun& node, Key lease) {
+    std::vector<WipeTask> tasks;
+    for (const Device* device : node.devices())
+        for_each_run(*device, 0, device->units.size(), [&](std::size_t at, std::size_t size) {
+            const Unit& unit = device->units[at];
+            if (unit.state != UnitState::sanitizing || unit.lease != lease) return;
+            tasks.push_back({.kind = device->kind,
+                             .device = device->index,
+                             .start = static_cast<std::uint8_t>(at),
+                             .size = static_cast<std::uint8_t>(size),
+                             .ticket = unit.ticket});
+        });
+    return tasks;
+}
+
+namespace {
+
+// Whether the node's signed word is about this very wipe. Evidence that does not fit is no evidence.
+Result<evidence::WipeStatement> check_evidence(const NodeRun& node, const Device& device, const WipeReport& report) {
+    if (!node.public_key) return fail(Code::denied, "the node has no evidence key on record", "enrol it again");
+    if (auto genuine = evidence::verify_statement(*node.public_key, report.evidence); !genuine)
+        return std::unexpected(genuine.error());
+    auto statement = evidence::read_statement(report.evidence.statement);
+    if (!statement) return statement;
+    const std::string unit = unit_text(device.kind, device.index, report.start, report.size);
+    if (statement->node != node.object.metadata.name || statement->unit != unit)
+        return fail(Code::invalid, fmt::format("the statement is about {} {}, the report about {} {}", statement->node,
+                                               statement->unit, node.object.metadata.name, unit));
+    if ((statement->result == evidence::WipeResult::verified) != report.verified)
+        return fail(Code::invalid, "the statement and the report do not agree on the result");
+    return statement;
+}
+
+}  // namespace
+
+void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
+    Device* device = node.device(report.kind, report.device);
+    if (device == nullptr || report.size == 0 || std::size_t{report.start} + report.size > device->units.size()) return;
+    const auto awaited = [&](const Unit& unit) {
+        return unit.state == UnitState::sanitizing && unit.ticket == report.ticket;
+    };
+    const std::span units = std::span{device->units}.subspan(report.start, report.size);
+    if (!std::ranges::all_of(units, awaited)) return;  // an old ticket: whatever it says, it is not about this wipe
+
+    const auto statement = check_evidence(node, *device, report);
+    const bool clean =
+        (report.verified && statement.has_value()) || turn.state.settings.planted == Planted::believe_failed_wipes;
+    const Key lease = units.front().lease;
+    evidence::Record record{.kind = clean ? evidence::RecordKind::wiped : evidence::RecordKind::wipe_failed,
+                            .actor = "node:" + node.object.metadata.name,
+                            .tenant = units.front().tenant,
+                            .node = node.object.metadata.name,
+                            .unit = unit_text(device->kind, device->index, report.start, report.size)};
+    record.detail["ticket"] = std::to_string(report.ticket);
+    if (statement) {
+        record.tenant = statement->tenant;
+        record.lease = statement->lease;
+        record.grade = statement->grade;
+        record.evidence = report.evidence;
+    } else {
+        record.detail["evidence"] = statement.error().what;
+    }
+    if (!clean) record.detail["why"] = report.verified ? "the evidence does not hold" : report.why;
+    const std::int64_t leaf = turn.log(std::move(record));
+    for (std::size_t i = report.start; i < std::size_t{report.start} + report.size; ++i) {
+        change_unit(turn, node, *device, i, clean ? UnitEvent::wiped : UnitEvent::wipe_failed);
+        device->units[i].leaf = leaf;
+    }
+    if (clean && device->kind == UnitKind::host) node.host_used_by.clear();
+    turn.state.cycle_wanted = true;
+    settle_lease(turn, lease);
+}
+
+void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report) {
+    Device* device = node.device(report.kind, report.device);
+    if (device == nullptr) return;
+    std::set<Key> holders;
+    bool news = false;
+    for (std::size_t i = 0; i < device->units.size(); ++i) {
+        const Unit& unit = device->units[i];
+        if (unit.state == UnitState::quarantined || unit.state == UnitState::held) continue;
+        holders.insert(unit.lease);
+        change_unit(turn, node, *device, i, UnitEvent::fault);
+        news = true;
+    }
+    if (!news) return;
+    turn.log({.kind = evidence::RecordKind::quarantined,
+              .actor = "node:" + node.object.metadata.name,
+              .node = node.object.metadata.name,
+              .unit = unit_text(device->kind, device->index, 0, static_cast<unsigned>(device->units.size())),
+              .detail = {{"why", report.why}}});
+    // Whoever shares the device is on it too, though no unit names it.
+    for (const Key key : std::set<Key>{node.leases}) {
+        const auto found = turn.state.leases.find(key);
+        if (found == turn.state.leases.end()) continue;
+        const Part* part = part_on(found->second, node.key);
+        const bool on_it =
+            report.kind == UnitKind::memory &&
+            std::ranges::any_of(part->prepare.gpus, [&](const GpuPart& gpu) { return gpu.gpu == report.device; });
+        if (on_it || holders.contains(key))
+            end_lease(turn, found->second, fmt::format("a device failed: {}", report.why));
+    }
+    for (const Key key : holders) settle_lease(turn, key);
+}
+
+void hold_tenant(Turn& turn, Tenant& tenant, bool on) {
+    for (auto& [key, node] : turn.state.nodes)
+        for (Device* device : node.devices())
+            for_each_run(*device, 0, device->units.size(), [&](std::size_t at, std::size_t size) {
+                if (device->units[at].tenant != tenant.metadata.name) return;
+                const UnitState state = device->units[at].state;
+                if (on && state == UnitState::quarantined) {
+                    for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, *device, i, UnitEvent::hold);
+                } else if (!on && state == UnitState::held) {
+                    for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, *device, i, UnitEvent::lift);
+                    sort_out_dirt(turn, node, *device, at, size);
+                    send_orders(turn, node);
+                }
+            });
+}
+
+GpuNode shown(const Core::State& state, const NodeRun& node) {
+    GpuNode object = node.object;
+    object.status.phase = node.phase;
+    const auto lease_name = [&](const Unit& unit) -> std::string {
+        if (unit.state != UnitState::in_use && unit.state != UnitState::reserved) return {};
+        const auto found = state.leases.find(unit.lease);
+        return found == state.leases.end() ? std::string{} : found->second.object.metadata.name;
+    };
+    std::vector<NodeGpus> gpus;
+    std::size_t index = 0;
+    for (const NodeGpus& group : object.status.gpus)
+        for (std::int64_t i = 0; i < group.count && index < node.gpus.size(); ++i, ++index) {
+            NodeGpus one{.model = group.model};
+            const Device& device = node.gpus[index];
+            for_each_run(device, 0, device.units.size(), [&](std::size_t at, std::size_t) {
+                one.slices.push_back({.start = static_cast<std::int64_t>(at),
+                                      .state = clean_state(device.units[at].state),
+                                      .lease = lease_name(device.units[at])});
+            });
+            for (const Key key : node.leases) {
+                const auto lease = state.leases.find(key);
+                if (lease == state.leases.end()) continue;
+                for (const LeasedSlice& slice : lease->second.object.spec.slices)
+                    if (slice.node == object.metadata.name && std::cmp_equal(slice.gpu, index))
+                        for (GpuSlice& piece : one.slices)
+                            if (piece.start == slice.start && piece.state == CleanState::in_use)
+                                piece.profile = slice.profile;
+            }
+            gpus.push_back(std::move(one));
+        }
+    object.status.gpus = std::move(gpus);
+    for (std::size_t i = 0; i < object.status.drives.size() && i < node.drives.size(); ++i) {
+        object.status.drives[i].state = clean_state(node.drives[i].units[0].state);
+        object.status.drives[i].lease = lease_name(node.drives[i].units[0]);
+    }
+    for (std::size_t i = 0; i < object.status.functions.size() && i < node.functions.size(); ++i) {
+        object.status.functions[i].state = clean_state(node.functions[i].units[0].state);
+        object.status.functions[i].lease = lease_name(node.functions[i].units[0]);
+    }
+    if (!node.host.units.empty())
+        object.status.host = NodeHost{.state = clean_state(node.host.units[0].state),
+                                      .usedBy = {node.host_used_by.begin(), node.host_used_by.end()}};
+    return object;
+}
+
+}  // namespace bulkhead

@@ -1,0 +1,366 @@
+// The life of a lease: promised, prepared on every node, active, ending, closed. A lease is a whole gang.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "bulkhead/codec/print.hpp"
+#include "bulkhead/core/state.hpp"
+
+namespace bulkhead {
+
+using lifecycle::LeaseEvent;
+using lifecycle::UnitEvent;
+using lifecycle::UnitState;
+
+Part* part_on(LeaseRun& lease, Key node) {
+    const auto found = std::ranges::find(lease.parts, node, &Part::node);
+    return found == lease.parts.end() ? nullptr : &*found;
+}
+
+namespace {
+
+void advance(LeaseRun& lease, LeaseEvent event) {
+    const auto to = lifecycle::next(lifecycle::lease_edges, lease.object.status->phase, event);
+    invariant(to.has_value(), "the lease's table has an edge for what the core does");
+    lease.object.status->phase = *to;
+}
+
+evidence::Record about(const LeaseRun& lease, evidence::RecordKind kind) {
+    return {.kind = kind,
+            .actor = "core",
+            .tenant = lease.object.spec.tenant,
+            .object = "GpuWorkload/" + lease.object.spec.workload,
+            .lease = lease.object.metadata.name};
+}
+
+// Units of a part, each with its device; a share's units may be other leases' as well.
+void for_each_unit(NodeRun& node, const Prepare& prepare, auto&& visit) {
+    for (const GpuPart& gpu : prepare.gpus)
+        if (Device* device = node.device(UnitKind::memory, gpu.gpu)) visit(*device, gpu.start, gpu.size);
+    for (const std::uint16_t drive : prepare.drives)
+        if (Device* device = node.device(UnitKind::drive, drive)) visit(*device, 0, 1);
+    for (const std::uint16_t function : prepare.functions)
+        if (Device* device = node.device(UnitKind::vf, function)) visit(*device, 0, 1);
+}
+
+// Another lease that still sits on these slices; 0: none.
+Key sharer_of(Core::State& state, const NodeRun& node, const LeaseRun& leaving, const Device& device, unsigned start) {
+    if (device.kind != UnitKind::memory) return 0;
+    for (const Key key : node.leases) {
+        if (key == leaving.key) continue;
+        LeaseRun& other = state.leases.at(key);
+        const Part* part = part_on(other, node.key);
+        if (part == nullptr || part->phase == PartPhase::stopped) continue;
+        for (const GpuPart& gpu : part->prepare.gpus)
+            if (gpu.gpu == device.index && start >= gpu.start && start < unsigned{gpu.start} + gpu.size) return key;
+    }
+    return 0;
+}
+
+// Lets go of what nobody else sits on. Held tenants' dirt is kept, everybody else's is wiped.
+void release_units(Turn& turn, NodeRun& node, const LeaseRun& lease, const Part& part) {
+    for_each_unit(node, part.prepare, [&](Device& device, unsigned start, unsigned size) {
+        for (unsigned i = start; i < start + size; ++i) {
+            Unit& unit = device.units[i];
+            if (unit.state != UnitState::reserved && unit.state != UnitState::in_use) continue;
+            if (const Key other = sharer_of(turn.state, node, lease, device, i)) {
+                unit.lease = other;
+                device.changed = true;
+                continue;
+            }
+            unit.lease = lease.key;
+            unit.tenant = lease.object.spec.tenant;
+            change_unit(turn, node, device, i, UnitEvent::release);
+        }
+        sort_out_dirt(turn, node, device, start, size);
+    });
+}
+
+Release release_order(NodeRun& node, const LeaseRun& lease) {
+    return {.lease = lease.key, .tenant = lease.object.spec.tenant, .wipes = wipes_under_way(node, lease.key)};
+}
+
+void close(Turn& turn, LeaseRun& lease) {
+    advance(lease, LeaseEvent::all_settled);
+    if (turn.state.settings.planted != Planted::forget_log_entry)
+        turn.log(about(lease, evidence::RecordKind::lease_closed));
+    for (const Part& part : lease.parts)
+        if (const auto node = turn.state.nodes.find(part.node); node != turn.state.nodes.end()) {
+            node->second.leases.erase(lease.key);
+            turn.changed_nodes.insert(node->first);
+            turn.state.fleet_stale.insert(node->first);
+        }
+    turn.state.lease_names.erase(lease.object.metadata.name);
+    turn.rows.push_back({.table = Table::lease, .key = lease.key, .erased = true});
+    turn.changed_leases.erase(lease.key);
+    const auto workload = turn.state.workloads.find(lease.workload);
+    if (workload != turn.state.workloads.end() && workload->second.lease == lease.key) {
+        WorkloadRun& run = workload->second;
+        run.lease = 0;
+        if (run.object.status->deleting) {
+            turn.rows.push_back({.table = Table::workload, .key = run.key, .erased = true});
+            turn.changed_workloads.erase(run.key);
+            turn.state.workload_names.erase(run.object.metadata.name);
+            turn.state.pending.erase(run.key);
+            turn.state.workloads.erase(workload);
+        } else {
+            *run.object.status = {.phase = WorkloadPhase::pending, .since = turn.now};
+            turn.state.pending.insert(run.key);
+            turn.changed_workloads.insert(run.key);
+        }
+    }
+    turn.state.cycle_wanted = true;
+    turn.state.leases.erase(lease.key);
+}
+
+}  // namespace
+
+void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
+    Core::State& state = turn.state;
+    const Contract& contract = *workload.contract;
+    const Key key = state.fresh_key();
+    LeaseRun lease{.key = key, .workload = workload.key, .tenant = state.relations.number(contract.tenant)};
+    lease.object.metadata.name = "lease-" + state.secret_name("lease", key);
+    lease.object.metadata.generation = 1;
+    GpuLeaseSpec& spec = lease.object.spec;
+    spec = {.tenant = contract.tenant,
+            .workload = contract.workload,
+            .mechanism = contract.mechanism,
+            .tier = contract.tier};
+    spec.sharing = {.node = contract.sharing.node,
+                    .gpu = contract.sharing.gpu,
+                    .instance = contract.sharing.instance,
+                    .nvlink = contract.sharing.nvlink};
+    for (const ExceptionInForce& exception : contract.exceptions)
+        for (const std::string& tenant : exception.tenants)
+            if (tenant != contract.tenant) spec.sharing.excepted.push_back(tenant);
+    std::vector<Key> keys_by_index;
+    for (const auto& [node_key, node] : state.nodes) keys_by_index.push_back(node_key);
+    for (const sched::TaskSeat& task : binding.tasks) {
+        NodeRun& node = state.nodes.at(keys_by_index.at(task.node));
+        const std::string& name = node.object.metadata.name;
+        Part* part = part_on(lease, node.key);
+        if (part == nullptr) {
+            lease.parts.push_back({.node = node.key,
+                                   .prepare = {.lease = key,
+                                               .tenant = contract.tenant,
+                                               .workload = contract.workload,
+                                               .mechanism = contract.mechanism,
+                                               .tier = contract.tier}});
+            part = &lease.parts.back();
+        }
+        for (std::size_t i = 0; i < task.gpus.size(); ++i) {
+            const sched::Seat& seat = task.seats[i];
+            // Tasks of one gang that share a GPU hold one larger share of it.
+            const auto same_place = [&](const GpuPart& one) {
+                return one.gpu == task.gpus[i] && one.start == seat.start;
+            };
+            if (const auto at = std::ranges::find_if(part->prepare.gpus, same_place); at != part->prepare.gpus.end()) {
+                at->share += seat.share;
+                for (LeasedSlice& slice : spec.slices)
+                    if (slice.node == name && slice.gpu == at->gpu && slice.start == at->start) slice.share = at->share;
+                continue;
+            }
+            part->prepare.gpus.push_back({task.gpus[i], seat.start, seat.size, seat.profile, seat.share});
+            spec.slices.push_back({name, task.gpus[i], seat.profile, seat.start, seat.share});
+        }
+        for (const std::uint16_t drive : task.drives) {
+            part->prepare.drives.push_back(drive);
+            spec.drives.push_back({name, drive});
+        }
+        for (const std::uint16_t function : task.functions) {
+            part->prepare.functions.push_back(function);
+            spec.functions.push_back({name, function});
+        }
+    }
+    lease.object.status = GpuLeaseStatus{.phase = LeasePhase::preparing, .gpus = contract.gpus, .boundAt = turn.now};
+    turn.touch(lease.object, key);
+    for (const Part& part : lease.parts) {
+        NodeRun& node = state.nodes.at(part.node);
+        for_each_unit(node, part.prepare, [&](Device& device, unsigned start, unsigned size) {
+            for (unsigned i = start; i < start + size; ++i) {
+                Unit& unit = device.units[i];
+                if (unit.state != UnitState::available) continue;  // a share of what others hold already
+                change_unit(turn, node, device, i, UnitEvent::reserve);
+                unit.lease = key;
+                unit.tenant = contract.tenant;
+            }
+        });
+        if (contract.tier < Tier::vm) {
+            node.host_used_by.insert(contract.tenant);
+            if (node.host.units[0].state == UnitState::available) {
+                change_unit(turn, node, node.host, 0, UnitEvent::reserve);
+                change_unit(turn, node, node.host, 0, UnitEvent::start);
+            }
+            node.host.changed = true;
+        }
+        node.leases.insert(key);
+        turn.changed_nodes.insert(node.key);
+        state.fleet_stale.insert(node.key);
+    }
+    evidence::Record record = about(lease, evidence::RecordKind::leased);
+    record.detail = {{"mechanism", std::string{word(contract.mechanism)}},
+                     {"tier", std::string{word(contract.tier)}},
+                     {"gpus", print(contract.gpus)},
+                     {"nodes", std::to_string(lease.parts.size())}};
+    turn.log(std::move(record));
+    workload.lease = key;
+    *workload.object.status = {
+        .phase = WorkloadPhase::starting, .lease = lease.object.metadata.name, .since = turn.now};
+    workload.waits.clear();
+    state.pending.erase(workload.key);
+    turn.changed_workloads.insert(workload.key);
+    turn.changed_leases.insert(key);
+    state.lease_names[lease.object.metadata.name] = key;
+    const auto [placed, fresh] = state.leases.emplace(key, std::move(lease));
+    for (const Part& part : placed->second.parts) send(turn, state.nodes.at(part.node), part.prepare);
+}
+
+void end_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
+    GpuLeaseStatus& status = *lease.object.status;
+    if (status.phase == LeasePhase::ending || status.phase == LeasePhase::closed) return;
+    const bool was_active = status.phase == LeasePhase::active;
+    advance(lease, LeaseEvent::end);
+    status.endedAt = turn.now;
+    status.why = why;
+    evidence::Record record = about(lease, evidence::RecordKind::lease_ending);
+    record.actor = turn.actor.empty() ? "core" : turn.actor;
+    record.detail["why"] = why;
+    if (was_active) {
+        const UsageRow usage{.lease = lease.object.metadata.name,
+                             .tenant = lease.object.spec.tenant,
+                             .workload = lease.object.spec.workload,
+                             .gpus = status.gpus,
+                             .from = *status.activeAt,
+                             .to = turn.now};
+        turn.rows.push_back({.table = Table::usage, .key = turn.state.fresh_key(), .body = to_compact_json(usage)});
+        record.detail["usage-ms"] = std::to_string((turn.now - *status.activeAt).ms);
+        record.detail["gpus"] = print(status.gpus);
+    }
+    turn.log(std::move(record));
+    turn.changed_leases.insert(lease.key);
+    if (const auto workload = turn.state.workloads.find(lease.workload);
+        workload != turn.state.workloads.end() && workload->second.lease == lease.key) {
+        workload->second.object.status->phase = WorkloadPhase::stopping;
+        workload->second.object.status->since = turn.now;
+        workload->second.object.status->reasons = {why};
+        turn.changed_workloads.insert(lease.workload);
+    }
+    for (Part& part : lease.parts) {
+        const auto node = turn.state.nodes.find(part.node);
+        if (node == turn.state.nodes.end()) continue;
+        release_units(turn, node->second, lease, part);
+        turn.changed_nodes.insert(part.node);
+        turn.state.fleet_stale.insert(part.node);
+        send(turn, node->second, release_order(node->second, lease));
+    }
+}
+
+void abandon_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
+    end_lease(turn, lease, why);
+    const auto workload = turn.state.workloads.find(lease.workload);
+    if (workload == turn.state.workloads.end() || workload->second.lease != lease.key) return;
+    WorkloadRun& run = workload->second;
+    if (run.object.status->deleting) return;  // it waits for the lease, however long that takes
+    run.lease = 0;
+    *run.object.status = {.phase = WorkloadPhase::pending, .since = turn.now, .reasons = {why}};
+    turn.state.pending.insert(run.key);
+    turn.changed_workloads.insert(run.key);
+    turn.state.cycle_wanted = true;
+}
+
+void settle_lease(Turn& turn, Key key) {
+    const auto found = turn.state.leases.find(key);
+    if (found == turn.state.leases.end() || found->second.object.status->phase != LeasePhase::ending) return;
+    LeaseRun& lease = found->second;
+    for (const Part& part : lease.parts) {
+        if (part.gone) continue;
+        if (part.phase != PartPhase::stopped) return;
+        for (const Device* device : turn.state.nodes.at(part.node).devices())
+            for (const Unit& unit : device->units)
+                if (device->kind != UnitKind::host && unit.lease == key &&
+                    (unit.state == UnitState::dirty || unit.state == UnitState::sanitizing ||
+                     unit.state == UnitState::in_use || unit.state == UnitState::reserved))
+                    return;
+    }
+    close(turn, lease);
+}
+
+void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report) {
+    Core::State& state = turn.state;
+    if (report.phase == PartPhase::stopped && node.strays.erase(report.lease) != 0) {
+        state.cycle_wanted = true;
+        state.fleet_stale.insert(node.key);
+    }
+    const auto found = state.leases.find(report.lease);
+    if (found == state.leases.end()) return;
+    LeaseRun& lease = found->second;
+    Part* part = part_on(lease, node.key);
+    if (part == nullptr) return;
+    GpuLeaseStatus& status = *lease.object.status;
+    const bool stopped_before = part->phase == PartPhase::stopped;
+    if (stopped_before) return;  // whatever else arrives late, it was before it stopped
+    part->phase = report.phase;
+    switch (report.phase) {
+        case PartPhase::preparing:
+            break;
+        case PartPhase::refused:
+        case PartPhase::failed:
+            if (const auto workload = state.workloads.find(lease.workload); workload != state.workloads.end()) {
+                WorkloadRun& run = workload->second;
+                run.setbacks = std::min<std::int64_t>(run.setbacks + 1, 6);
+                run.not_before = turn.now + Duration{10'000 * (std::int64_t{1} << run.setbacks)};
+            }
+            if (status.phase != LeasePhase::ending)
+                end_lease(
+                    turn, lease,
+                    fmt::format("node {} could not prepare or keep it: {}", node.object.metadata.name, report.why));
+            else
+                send(turn, node, release_order(node, lease));
+            break;
+        case PartPhase::prepared:
+            if (status.phase == LeasePhase::preparing &&
+                (state.settings.planted == Planted::start_early ||
+                 std::ranges::all_of(lease.parts, [](const Part& one) { return one.phase == PartPhase::prepared; }))) {
+                advance(lease, LeaseEvent::all_prepared);
+                status.activeAt = turn.now;
+                for (const Part& one : lease.parts) {
+                    NodeRun& its = state.nodes.at(one.node);
+                    for_each_unit(its, one.prepare, [&](Device& device, unsigned start, unsigned size) {
+                        for (unsigned i = start; i < start + size; ++i)
+                            if (device.units[i].state == UnitState::reserved)
+                                change_unit(turn, its, device, i, UnitEvent::start);
+                    });
+                    send(turn, its, Start{.lease = lease.key});
+                }
+                turn.log(about(lease, evidence::RecordKind::lease_active));
+                turn.changed_leases.insert(lease.key);
+                WorkloadRun& workload = state.workloads.at(lease.workload);
+                workload.object.status->phase = WorkloadPhase::running;
+                workload.setbacks = 0;
+                workload.object.status->since = turn.now;
+                turn.changed_workloads.insert(workload.key);
+            } else if (status.phase == LeasePhase::active) {
+                send(turn, node, Start{.lease = lease.key});
+            } else if (status.phase == LeasePhase::ending) {
+                send(turn, node, release_order(node, lease));
+            }
+            break;
+        case PartPhase::running:
+            if (status.phase == LeasePhase::ending) send(turn, node, release_order(node, lease));
+            break;
+        case PartPhase::stopped:
+            if (status.phase != LeasePhase::ending)
+                end_lease(turn, lease, fmt::format("node {} no longer runs it", node.object.metadata.name));
+            // The last of those who shared a GPU leaves it to be wiped.
+            release_units(turn, node, lease, *part);
+            if (auto wipes = wipes_under_way(node, lease.key); !wipes.empty())
+                send(turn, node,
+                     Release{.lease = lease.key, .tenant = lease.object.spec.tenant, .wipes = std::move(wipes)});
+            state.fleet_stale.insert(node.key);
+            settle_lease(turn, lease.key);
+            break;
+    }
+}
+
+}  // namespace bulkhead

@@ -1,0 +1,94 @@
+// What the core keeps in rows besides the objects themselves. Described like everything else, so that a row can be read
+// with any SQLite shell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bulkhead/base/quantity.hpp"
+#include "bulkhead/lifecycle/unit.hpp"
+#include "bulkhead/model/describe.hpp"
+
+namespace bulkhead {
+
+// Neighbouring slices in the same state are one run.
+struct GateRun {
+    std::int64_t count = 1;
+    lifecycle::UnitState state = lifecycle::UnitState::dirty;
+    std::int64_t lease = 0, ticket = 0, leaf = -1;
+    std::string tenant;
+
+    static constexpr void describe(auto&& field) {
+        field("count", &GateRun::count, "How many slices.", Rule{.min = 1, .max = 64});
+        field("state", &GateRun::state, "Their state.", Rule{.required = true});
+        field("lease", &GateRun::lease, "The lease that holds or last held them.");
+        field("ticket", &GateRun::ticket, "Of the wipe in progress, or of the last one.");
+        field("leaf", &GateRun::leaf, "Where the log records that wipe; -1: nowhere.");
+        field("tenant", &GateRun::tenant, "Whose dirt is or was on them.");
+    }
+    friend bool operator==(const GateRun&, const GateRun&) = default;
+};
+
+// Table gate: one device of one node.
+struct GateRow {
+    std::int64_t node = 0;
+    UnitKind kind{};
+    std::int64_t device = 0;
+    std::vector<GateRun> runs;
+    std::vector<std::string> usedBy;
+
+    static constexpr void describe(auto&& field) {
+        field("node", &GateRow::node, "Key of the node's row.", Rule{.required = true});
+        field("kind", &GateRow::kind, "What it is.", Rule{.required = true});
+        field("device", &GateRow::device, "Its index.", Rule{.min = 0, .max = 65535});
+        field("runs", &GateRow::runs, "Its units.", Rule{.required = true});
+        field("usedBy", &GateRow::usedBy, "Of a host: tenants whose code ran on its kernel.");
+    }
+    friend bool operator==(const GateRow&, const GateRow&) = default;
+};
+
+// Table signing_key: what a node signs its evidence with, now and before.
+struct KeyRow {
+    std::int64_t node = 0;
+    std::string publicKey, certificate;
+    std::int64_t leaf = -1;
+    bool retired = false;
+
+    static constexpr void describe(auto&& field) {
+        field("node", &KeyRow::node, "Key of the node's row.", Rule{.required = true});
+        field("publicKey", &KeyRow::publicKey, "Ed25519, base64.", Rule{.required = true});
+        field("certificate", &KeyRow::certificate, "Fingerprint of its TLS certificate.");
+        field("leaf", &KeyRow::leaf, "Where the log records it.");
+        field("retired", &KeyRow::retired, "No longer accepted for new evidence.");
+    }
+    friend bool operator==(const KeyRow&, const KeyRow&) = default;
+};
+
+// Table usage: one lease's time, closed.
+struct UsageRow {
+    std::string lease, tenant, workload;
+    Gpus gpus;
+    Instant from, to;
+
+    static constexpr void describe(auto&& field) {
+        field("lease", &UsageRow::lease, "The lease.", Rule{.required = true});
+        field("tenant", &UsageRow::tenant, "Who held it.", Rule{.required = true});
+        field("workload", &UsageRow::workload, "For which work.", Rule{.required = true});
+        field("gpus", &UsageRow::gpus, "How much of GPUs.", Rule{.required = true});
+        field("from", &UsageRow::from, "When every node had verified its part.", Rule{.required = true});
+        field("to", &UsageRow::to, "When it was asked to end.", Rule{.required = true});
+    }
+    friend bool operator==(const UsageRow&, const UsageRow&) = default;
+};
+
+// Table standing, key 1: what must outlive a restart and belongs to no object.
+struct StandingRow {
+    bool restoring = false;
+
+    static constexpr void describe(auto&& field) {
+        field("restoring", &StandingRow::restoring, "Restored from a backup; not every node was heard of yet.");
+    }
+    friend bool operator==(const StandingRow&, const StandingRow&) = default;
+};
+
+}  // namespace bulkhead

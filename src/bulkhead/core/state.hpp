@@ -1,0 +1,189 @@
+// Everything the control plane knows, and the one turn in which an event changes it. The parts of the core are
+// functions over a Turn: objects.cpp (what callers declare), leases.cpp (the life of a lease), gate.cpp (units and
+// wipes), nodes.cpp (sessions, reports, silence), cycle.cpp (placing work), answers.cpp (questions).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bulkhead/core/core.hpp"
+#include "bulkhead/core/persisted.hpp"
+#include "bulkhead/evidence/record.hpp"
+#include "bulkhead/evidence/signing.hpp"
+#include "bulkhead/lifecycle/lease.hpp"
+#include "bulkhead/lifecycle/node.hpp"
+#include "bulkhead/lifecycle/tenant.hpp"
+#include "bulkhead/lifecycle/unit.hpp"
+#include "bulkhead/policy/compile.hpp"
+#include "bulkhead/sched/allocate.hpp"
+
+namespace bulkhead {
+
+struct Unit {
+    lifecycle::UnitState state = lifecycle::UnitState::dirty;
+    Key lease = 0;   // that holds it, or held it last
+    Key ticket = 0;  // of the wipe in progress, or of the last one
+    std::int64_t leaf = -1;
+    std::string tenant;  // whose dirt it is
+    friend bool operator==(const Unit&, const Unit&) = default;
+};
+
+struct Device {
+    Key row = 0;
+    UnitKind kind{};
+    std::uint16_t index = 0;
+    std::vector<Unit> units;
+    bool changed = false;
+};
+
+struct NodeRun {
+    Key key = 0;
+    GpuNode object;  // status: the inventory; what the gate knows is filled in when it is shown
+    NodePhase phase = NodePhase::enrolled;
+    std::uint64_t session = 0;  // 0: none
+    Instant heard, sent;
+    std::int64_t reports_seen = 0;  // in this process; an older number is a repetition
+    Key key_row = 0;
+    KeyRow signing;
+    std::optional<evidence::PublicKey> public_key;
+    std::vector<Device> gpus, drives, functions;
+    Device host{.kind = UnitKind::host};
+    std::set<std::string> host_used_by;
+    std::set<Key> leases;                       // with a part here
+    std::map<Key, std::vector<UnitId>> strays;  // leases the node runs and we do not know
+    std::vector<Device*> devices();
+    Device* device(UnitKind kind, std::size_t index);
+};
+
+struct Part {
+    Key node = 0;
+    PartPhase phase = PartPhase::preparing;
+    Prepare prepare;
+    bool gone = false;  // the node was removed: nothing will ever be heard of this part
+};
+
+struct LeaseRun {
+    Key key = 0;
+    GpuLease object;
+    Key workload = 0;
+    sched::TenantNo tenant = 0;
+    std::vector<Part> parts;
+};
+
+struct WorkloadRun {
+    Key key = 0;
+    GpuWorkload object;
+    Key lease = 0;
+    std::int64_t compiled_for = -1;  // fleet generation
+    std::optional<Contract> contract;
+    std::vector<Reason> waits;
+    std::int64_t setbacks = 0;  // leases in a row that a node could not prepare
+    Instant not_before;         // so that a node which refuses again and again is not asked without end
+};
+
+template <class T>
+struct Stored {
+    Key key = 0;
+    T object;
+};
+
+struct Core::State {
+    std::int64_t epoch = 0, log_size = 0, count = 0;
+    CoreSettings settings;
+    bool restoring = false, standing_changed = false;
+
+    std::optional<Stored<FleetPolicy>> policy;
+    std::map<std::string, Stored<TenantClass>> classes;
+    std::map<std::string, Stored<Tenant>> tenants;
+    std::map<Key, WorkloadRun> workloads;
+    std::map<Key, NodeRun> nodes;
+    std::map<Key, LeaseRun> leases;
+    std::map<std::string, Key, std::less<>> workload_names, node_names, lease_names;
+
+    std::set<Key> pending;                 // workloads without a lease
+    std::vector<sched::Holding> holdings;  // by tenant number; rebuilt with the fleet
+    sched::Relations relations;
+    std::vector<sched::Node> fleet;  // by order of `nodes`
+    std::map<Key, std::uint32_t> fleet_index;
+    std::set<Key> fleet_stale;  // nodes whose picture must be drawn anew
+    Snapshot declared;          // what the compiler looks at
+    std::optional<Compiler> compiler;
+    std::int64_t generation = 0;  // of what is declared
+    bool declared_stale = true, cycle_wanted = true;
+    Instant compiled_at, retry_at;
+
+    // While loading: rows that point at others.
+    std::vector<std::pair<Key, GateRow>> loading_gates;
+    std::vector<std::pair<Key, KeyRow>> loading_keys;
+
+    Key fresh_key() { return key_of(epoch, ++count); }
+    std::string secret_name(std::string_view what, Key key) const;  // 12 hex digits
+    NodeRun* find_node(std::string_view name);
+    WorkloadRun* find_workload(std::string_view name);
+};
+
+// One event at one moment.
+struct Turn {
+    Core::State& state;
+    Instant now;
+    Effects& effects;
+    std::string actor;
+
+    std::set<Key> changed_workloads, changed_nodes, changed_leases;
+    std::vector<Row> rows;
+
+    std::int64_t log(evidence::Record record);  // the leaf's index
+    template <class T>
+    void touch(T& object, Key key) {  // a new version of it
+        object.metadata.resourceVersion = state.secret_name(
+            object.metadata.resourceVersion.empty() ? "version" : object.metadata.resourceVersion, key);
+    }
+    void flush();  // what changed, as rows
+};
+
+// gate.cpp
+void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, lifecycle::UnitEvent event);
+void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);
+void order_wipe_of_all_dirt(Turn& turn, NodeRun& node);
+std::vector<WipeTask> wipes_under_way(NodeRun& node, Key lease);  // of units that this lease left
+void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);  // held, or wiped
+void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report);
+void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report);
+void hold_tenant(Turn& turn, Tenant& tenant, bool on);
+GpuNode shown(const Core::State& state, const NodeRun& node);
+
+// leases.cpp
+void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding);
+void end_lease(Turn& turn, LeaseRun& lease, const std::string& why);
+void abandon_lease(Turn& turn, LeaseRun& lease, const std::string& why);  // and place its work elsewhere at once
+void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report);
+void settle_lease(Turn& turn, Key lease);
+Part* part_on(LeaseRun& lease, Key node);
+
+// nodes.cpp
+void on_hello(Turn& turn, const AgentHello& hello);
+void on_report(Turn& turn, const AgentReport& report);
+void on_heartbeat(Turn& turn, const AgentHeartbeat& beat);
+void on_gone(Turn& turn, const AgentGone& gone);
+void watch_silence(Turn& turn);
+void send_orders(Turn& turn, NodeRun& node);                       // everything that is due
+void send(Turn& turn, NodeRun& node, decltype(Order::what) what);  // if it has a session
+void remove_node(Turn& turn, NodeRun& node);
+
+// objects.cpp
+void on_command(Turn& turn, const Command& command);
+
+// cycle.cpp
+void refresh_declared(Turn& turn);
+void refresh_fleet(Core::State& state);
+void place_work(Turn& turn);
+
+// answers.cpp
+std::string explain(Turn& turn, WorkloadRun& workload);
+std::string queue(Turn& turn);
+
+}  // namespace bulkhead

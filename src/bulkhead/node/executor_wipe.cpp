@@ -1,0 +1,193 @@
+// Wipe, read back, sign. Different devices are wiped side by side, the wipes of one device in the order of their
+// tickets. A reboot of the host waits until nothing else is going on, and nothing begins before it is over.
+//
+// A wipe that left something behind is done once more, and its evidence says so; nothing else is ever tried again under
+// the same ticket.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "bulkhead/evidence/statement.hpp"
+#include "bulkhead/node/executor.hpp"
+#include "bulkhead/node/gate.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+WipeReport report_of(const WipeTask& task, bool verified, std::string why) {
+    return {.kind = task.kind,
+            .device = task.device,
+            .start = task.start,
+            .size = task.size,
+            .ticket = task.ticket,
+            .verified = verified,
+            .why = std::move(why)};
+}
+
+}  // namespace
+
+void Executor::take_wipe(Outcome& out, const WipeTask& task, Key lease, const std::string& tenant) {
+    if (const auto done = ledger_.answered.find(task.ticket); done != ledger_.answered.end())
+        return report(out, done->second);
+    if (ledger_.wipes.contains(task.ticket)) return;
+    if (!well_formed(task)) return report(out, report_of(task, false, "there is no such thing to wipe"));
+    for (const UnitId unit : units_of(task))
+        if (const auto known = ledger_.units.find(unit);
+            known != ledger_.units.end() && known->second.ticket > task.ticket)
+            return report(
+                out, report_of(task, false, fmt::format("it was wiped since, under ticket {}", known->second.ticket)));
+    add(out, journal::WipeTaken{task, lease, tenant});
+}
+
+// Nothing was done, so nothing is signed.
+void Executor::refuse_wipe(Outcome& out, const WipeTask& task, std::string why) {
+    if (ledger_.answered.contains(task.ticket)) return report(out, ledger_.answered.at(task.ticket));
+    const WipeReport refused = report_of(task, false, std::move(why));
+    if (well_formed(task)) add(out, journal::WipeAnswered{refused, false});
+    report(out, refused);
+}
+
+// Leases that keep what the wipe is about: for the host every lease, because a reboot takes VMs along too.
+std::vector<Key> Executor::in_the_way_of(const WipeTask& task) const {
+    std::vector<Key> found;
+    for (const auto& [key, lease] : ledger_.leases) {
+        const std::vector<UnitId> units = units_of(task);
+        if (task.kind == UnitKind::host ||
+            std::ranges::any_of(units, [&](UnitId unit) { return touches(lease.order, unit); }))
+            found.push_back(key);
+    }
+    return found;
+}
+
+bool Executor::pump_wipes(Instant now, Outcome& out) {
+    std::vector<Key> tickets;
+    for (const auto& [ticket, wipe] : ledger_.wipes)
+        if (!wiping_[ticket].flying) tickets.push_back(ticket);
+    bool moved = false;
+    for (const Key ticket : tickets) {
+        if (const Flight* reboot = flight_at(host_place); reboot != nullptr && !reboot->given_up) break;
+        const WipeTask task = ledger_.wipes.at(ticket).task;
+        const bool is_host = task.kind == UnitKind::host;
+        const std::vector<Key> leases = in_the_way_of(task);
+        const auto stays = [&](Key key) { return !ledger_.leases.at(key).release; };
+        const Flight* flight = flight_at({false, {task.kind, task.device}, 0});
+        const bool others = std::ranges::any_of(flights_, [](const auto& f) { return !f.second.given_up; });
+        if (const auto user = std::ranges::find_if(leases, stays); user != leases.end()) {
+            give_up_wipe(now, out, ticket, fmt::format("{} is in use by lease {}", print_units(task), *user));
+        } else if (flight != nullptr && flight->given_up) {
+            give_up_wipe(now, out, ticket, "an earlier operation on it has not answered");
+        } else if (!leases.empty() || flight != nullptr || (is_host && others)) {
+            if (is_host) break;  // what comes after it waits, or its turn would never come
+            continue;
+        } else {
+            begin_wipe(now, out, ticket);
+        }
+        moved = true;
+    }
+    return moved;
+}
+
+void Executor::begin_wipe(Instant now, Outcome& out, Key ticket) {
+    const Ledger::Wipe wipe = ledger_.wipes.at(ticket);
+    const WipeTask& task = wipe.task;
+    WipeWork& work = wiping_[ticket];
+    // The boot is another than that under which the reboot began: it has happened, and took the agent with it.
+    if (task.kind == UnitKind::host && !work.touched && wipe.begun && !wipe.boot.empty() && !ledger_.boot.empty() &&
+        wipe.boot != ledger_.boot) {
+        work.wiped = true;
+        work.method = "reboot";
+    }
+    work.touched = true;
+    work.flying = true;
+    if (work.wiped) {
+        begin(now, out, Verify{task.kind, task.device, task.start, task.size, static_cast<std::uint64_t>(ticket)},
+              {.ticket = ticket});
+        return;
+    }
+    add(out, journal::WipeBegan{ticket, now, work.second_pass || wipe.second_pass});
+    begin(now, out, Wipe{task.kind, task.device, task.start, task.size}, {.ticket = ticket});
+}
+
+void Executor::wipe_answered(Instant now, Outcome& out, const Flight& flight, const OperationResult& result) {
+    const auto found = wiping_.find(flight.ticket);
+    if (found == wiping_.end() || !ledger_.wipes.contains(flight.ticket)) return;
+    WipeWork& work = found->second;
+    work.flying = false;
+    if (!result.device_identity.empty()) work.device = result.device_identity;
+    if (!result.model.empty()) work.model = result.model;
+    const auto* wipe = std::get_if<Wipe>(&flight.operation.what);
+    if (wipe != nullptr) {
+        if (!result.method.empty()) work.method = result.method;
+        work.bytes = result.bytes;
+        if (!result.ok) return answer_wipe(now, out, flight.ticket, fmt::format("the wipe failed: {}", result.why), 0);
+        work.wiped = true;
+        if (wipe->kind == UnitKind::host) forget_given_up();
+        return;
+    }
+    const auto& verify = std::get<Verify>(flight.operation.what);
+    if (result.bytes_residue != 0) {
+        if (work.second_pass || ledger_.wipes.at(flight.ticket).second_pass)
+            return answer_wipe(now, out, flight.ticket,
+                               fmt::format("{} bytes were left after a second pass", result.bytes_residue),
+                               result.bytes);
+        work.second_pass = true;
+        work.wiped = false;
+        return;
+    }
+    if (!result.ok)
+        return answer_wipe(now, out, flight.ticket, fmt::format("it could not be verified: {}", result.why),
+                           result.bytes);
+    const bool has_bytes = verify.kind == UnitKind::memory || verify.kind == UnitKind::drive;
+    if (has_bytes && result.bytes <= 0) return answer_wipe(now, out, flight.ticket, "nothing was read back", 0);
+    answer_wipe(now, out, flight.ticket, {}, result.bytes);
+}
+
+// A reboot ends whatever had not answered.
+void Executor::forget_given_up() {
+    std::erase_if(flights_, [this](const auto& entry) {
+        if (entry.second.given_up) busy_.erase(entry.second.place);
+        return entry.second.given_up;
+    });
+}
+
+void Executor::give_up_wipe(Instant now, Outcome& out, Key ticket, const std::string& why) {
+    if (wiping_[ticket].touched) return answer_wipe(now, out, ticket, why, 0);
+    const WipeTask task = ledger_.wipes.at(ticket).task;
+    wiping_.erase(ticket);
+    refuse_wipe(out, task, why);
+}
+
+// Without a reason why not, it is verified.
+void Executor::answer_wipe(Instant now, Outcome& out, Key ticket, const std::string& why_not,
+                           std::int64_t bytes_verified) {
+    const Ledger::Wipe wipe = ledger_.wipes.at(ticket);
+    const WipeWork work = wiping_[ticket];
+    wiping_.erase(ticket);
+    const bool verified = why_not.empty();
+    const DeviceId device{wipe.task.kind, wipe.task.device};
+    std::string method = work.method.empty() ? "none" : work.method;
+    if (work.second_pass || wipe.second_pass) method += ", second pass";
+    const evidence::WipeStatement statement{
+        .node = identity_.node,
+        .device = work.device.empty() ? print(device) : work.device,
+        .model = work.model,
+        .unit = print_units(wipe.task),
+        .lease = wipe.lease == 0 ? std::string{} : std::to_string(wipe.lease),
+        .tenant = wipe.tenant,
+        .method = std::move(method),
+        .began = wipe.began,
+        .ended = now,
+        .bytes = work.bytes,
+        .bytes_verified = bytes_verified,
+        .sample_seed = ticket,
+        .result = verified ? evidence::WipeResult::verified : evidence::WipeResult::failed,
+        .grade = identity_.grade,
+        .agent_version = identity_.agent_version};
+    WipeReport answer = report_of(wipe.task, verified, why_not);
+    answer.evidence = evidence::sign_statement(key_, evidence::statement_text(statement));
+    add(out, journal::WipeAnswered{answer, true});
+    report(out, answer);
+}
+
+}  // namespace bulkhead

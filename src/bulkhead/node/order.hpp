@@ -1,0 +1,79 @@
+// What the control plane tells a node to do. Every order may arrive twice, late or never, and is safe each time: it
+// says what shall be, names its lease or its wipe by a key that is used once in the life of the fleet, and carries the
+// epoch of whoever gave it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bulkhead/lifecycle/unit.hpp"
+#include "bulkhead/model/terms.hpp"
+
+namespace bulkhead {
+
+// Keys of leases and wipes: the epoch in the upper half, a counter below. A control plane restored from an old backup
+// counts again from where the backup was, but under a new epoch, so that no key ever names two things.
+using Key = std::int64_t;
+constexpr Key key_of(std::int64_t epoch, std::int64_t count) { return epoch * (Key{1} << 32) + count; }
+constexpr std::int64_t epoch_of(Key key) { return key >> 32; }
+
+// Part of one GPU: all of it, an instance, or a share of either.
+struct GpuPart {
+    std::uint16_t gpu = 0;
+    std::uint8_t start = 0, size = 0;  // memory slices
+    std::string profile;               // of the instance to make; empty: the whole GPU
+    std::int64_t share = 1000;         // thousandths of it; less than 1000: others may have the rest
+    friend bool operator==(const GpuPart&, const GpuPart&) = default;
+};
+
+// Make ready, verify, and wait: no tenant code runs before `Start`.
+struct Prepare {
+    Key lease = 0;
+    std::string tenant;  // as the node may know it
+    std::string workload;
+    Mechanism mechanism{};
+    Tier tier{};
+    std::vector<GpuPart> gpus;
+    std::vector<std::uint16_t> drives;
+    std::vector<std::uint16_t> functions;
+    friend bool operator==(const Prepare&, const Prepare&) = default;
+};
+
+// Every node of the gang is ready: run.
+struct Start {
+    Key lease = 0;
+    friend bool operator==(const Start&, const Start&) = default;
+};
+
+// Stop the tenant's code, take the instances apart, detach; then wipe these units under these tickets. Units that other
+// leases still share are not named.
+struct WipeTask {
+    UnitKind kind{};
+    std::uint16_t device = 0;
+    std::uint8_t start = 0, size = 1;  // memory slices
+    Key ticket = 0;
+    friend bool operator==(const WipeTask&, const WipeTask&) = default;
+};
+struct Release {
+    Key lease = 0;
+    std::string tenant;           // whose dirt it is, for the evidence
+    std::vector<WipeTask> wipes;  // empty for units under legal hold: stop, and keep everything as it is
+    friend bool operator==(const Release&, const Release&) = default;
+};
+
+// Wipe what no lease holds: an unknown node's silicon, a repaired device, the host before another trust domain.
+struct Sanitize {
+    std::string tenant;  // whose dirt it is, where that is known
+    std::vector<WipeTask> wipes;
+    friend bool operator==(const Sanitize&, const Sanitize&) = default;
+};
+
+struct Order {
+    std::int64_t epoch = 0;
+    std::variant<Prepare, Start, Release, Sanitize> what;
+    friend bool operator==(const Order&, const Order&) = default;
+};
+
+}  // namespace bulkhead

@@ -1,0 +1,86 @@
+// What a node tells the control plane. Reports repeat until they are acknowledged as durable; each is safe to hear
+// twice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bulkhead/base/quantity.hpp"
+#include "bulkhead/evidence/record.hpp"
+#include "bulkhead/model/node.hpp"
+#include "bulkhead/node/order.hpp"
+
+namespace bulkhead {
+
+enum class PartPhase : std::uint8_t {
+    preparing,
+    prepared,  // verified; waits for Start
+    running,
+    stopped,  // the tenant's code is gone and its instances are taken apart; wipes may go on
+    refused,  // the node's own gate said no: nothing was done
+    failed,   // preparing or running broke; the part must be released
+};
+constexpr auto words(PartPhase) {
+    return std::to_array<Words>({"preparing", "prepared", "running", "stopped", "refused", "failed"});
+}
+
+struct LeaseReport {
+    Key lease = 0;
+    PartPhase phase{};
+    std::string why;  // of refused and failed
+    friend bool operator==(const LeaseReport&, const LeaseReport&) = default;
+};
+
+struct WipeReport {
+    UnitKind kind{};
+    std::uint16_t device = 0;
+    std::uint8_t start = 0, size = 1;
+    Key ticket = 0;
+    bool verified = false;
+    std::string why;                              // of one that failed
+    bulkhead::evidence::SignedEvidence evidence;  // a WipeStatement, signed by the node
+    friend bool operator==(const WipeReport&, const WipeReport&) = default;
+};
+
+// A device is gone or broken; whatever it holds can neither be used nor wiped.
+struct FaultReport {
+    UnitKind kind{};
+    std::uint16_t device = 0;
+    std::string why;  // "Xid 79: GPU has fallen off the bus"
+    friend bool operator==(const FaultReport&, const FaultReport&) = default;
+};
+
+// What a node knows of itself when a session opens: all that a control plane restored from an old backup must learn.
+struct KnownLease {
+    Key lease = 0;
+    PartPhase phase{};
+    std::string tenant;
+    std::vector<UnitId> units;
+    friend bool operator==(const KnownLease&, const KnownLease&) = default;
+};
+struct KnownUnit {
+    UnitId unit;
+    bool clean = false;  // wiped, and not handed out since
+    Key ticket = 0;      // of its last wipe
+    friend bool operator==(const KnownUnit&, const KnownUnit&) = default;
+};
+struct Hello {
+    std::int64_t protocol = 1;
+    std::int64_t epoch_seen = 0;  // the highest ever obeyed
+    std::string agent_version;
+    std::string boot_id;
+    GpuNodeStatus inventory;  // GPUs, drives, functions, capabilities, versions
+    std::vector<KnownLease> leases;
+    std::vector<KnownUnit> units;
+    friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+struct Report {
+    std::int64_t number = 0;  // counts up for the life of the node's journal; acknowledged by number
+    std::variant<LeaseReport, WipeReport, FaultReport> what;
+    friend bool operator==(const Report&, const Report&) = default;
+};
+
+}  // namespace bulkhead

@@ -1,0 +1,67 @@
+// The fleet as placement sees it: small plain values, kept up to date by whoever owns the truth.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bulkhead/base/enum_set.hpp"
+#include "bulkhead/gpu/geometry.hpp"
+#include "bulkhead/lifecycle/unit.hpp"
+#include "bulkhead/model/lease.hpp"
+#include "bulkhead/sched/relations.hpp"
+
+namespace bulkhead::sched {
+
+using LeaseKey = std::int64_t;
+
+// Whoever sits somewhere, and whom it lets sit beside it.
+struct Resident {
+    LeaseKey lease = 0;
+    TenantNo tenant = 0;
+    PeerTrust node{}, gpu{}, instance{}, nvlink{};
+    bool on_host_kernel = false;     // a tier below vm
+    std::vector<TenantNo> excepted;  // tenants that an exception lets share the kernel
+
+    bool excepts(TenantNo other) const;
+};
+
+// What one lease holds of a GPU.
+struct Seat {
+    LeaseKey lease = 0;
+    std::uint8_t start = 0, size = 0;
+    std::string profile;        // empty: the GPU itself
+    std::int64_t share = 1000;  // thousandths
+    Mechanism mechanism{};
+};
+
+struct Gpu {
+    std::string model;
+    const gpu::Board* board = nullptr;  // null: it cannot be cut with MIG
+    std::uint8_t slices = 1;            // memory slices
+    std::uint8_t available = 0;         // one bit for each slice that is clean and nobody's
+    std::uint8_t held = 0;              // one bit for each slice that a lease holds and is not giving up
+    std::vector<Seat> seats;
+
+    std::uint8_t all() const { return static_cast<std::uint8_t>((1u << slices) - 1u); }
+    bool empty() const { return seats.empty() && available == all(); }
+};
+
+struct Node {
+    std::string name;
+    std::string site, zone, rack, leaf, nvlink_domain;
+    bool open = false;          // ready, and not closed to new leases
+    bool board_is_one = false;  // NVLink that cannot be partitioned: one tenant, or one consenting domain
+    bool can_reboot = false;    // verified reboot
+    bool host_clean = false;    // nobody's code ran on its kernel since the last verified reboot
+    bool host_busy = false;     // being rebooted, quarantined or held
+    std::vector<TenantNo> host_used_by;
+    std::int64_t cpu_free = 0, memory_free = 0;
+    std::vector<Gpu> gpus;
+    std::vector<std::uint16_t> drives, functions;  // available ones
+    std::vector<std::int64_t> drive_bytes;         // of each drive in `drives`
+    std::vector<Resident> residents;               // of every lease that has not stopped here
+};
+
+}  // namespace bulkhead::sched
