@@ -142,9 +142,18 @@ void take_in_stray(Turn& turn, NodeRun& node, const KnownLease& known) {
             unit.tenant = known.tenant;
             unit.ticket = 0;
             device->changed = true;
-            if (unit.state == UnitState::sanitizing) order_wipe(turn, node, *device, id.slice, 1);
         }
     }
+    // A wipe that is under way was ordered before the stray was known: it is ordered again, for whole runs of slices.
+    for (Device* device : node.devices())
+        for (std::size_t i = 0; i < device->units.size();) {
+            std::size_t end = i;
+            while (end < device->units.size() && device->units[end].state == UnitState::sanitizing &&
+                   device->units[end].lease == known.lease && device->units[end].ticket == 0)
+                ++end;
+            if (end > i) order_wipe(turn, node, *device, i, end - i);
+            i = std::max(end, i + 1);
+        }
 }
 
 void reconcile_leases(Turn& turn, NodeRun& node, const Hello& hello) {

@@ -431,7 +431,7 @@ private:
             EXPECT_EQ(model_.read(unit), 0u);
             EXPECT_TRUE(executor_->ledger().clean(unit));
         }
-        // And every ticket ever given to this node was answered, or its order was lost in a crash.
+        // And all of it can be handed out.
         Prepare last{.lease = key(), .tenant = "acme", .workload = "w", .tier = Tier::container};
         last.gpus = {{0, 0, 8, "7g.80gb"}, {1, 0, 8, ""}};
         last.drives = {0, 1};

@@ -212,6 +212,7 @@ std::optional<Instant> Executor::next_deadline() const {
 
 std::vector<Report> Executor::unacknowledged() const {
     std::vector<Report> open;
+    open.reserve(ledger_.unacknowledged.size());
     for (const auto& [number, report] : ledger_.unacknowledged) open.push_back(report);
     return open;
 }
@@ -299,6 +300,7 @@ void Executor::pump(Instant now, Outcome& out) {
     for (bool again = true; again;) {
         again = false;
         std::vector<Key> keys;
+        keys.reserve(ledger_.leases.size());
         for (const auto& [key, lease] : ledger_.leases) keys.push_back(key);
         for (const Key key : keys) again = pump_lease(now, out, key) || again;
         again = pump_wipes(now, out) || again;

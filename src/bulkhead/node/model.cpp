@@ -304,6 +304,7 @@ OperationResult NodeModel::carry(const StopTenant& what) {
 
 std::vector<Key> NodeModel::running() const {
     std::vector<Key> leases;
+    leases.reserve(tenants_.size());
     for (const auto& [lease, tenant] : tenants_) leases.push_back(lease);
     return leases;
 }
