@@ -1,0 +1,33 @@
+// Whoever carries out operations on this node: a model in a file today, NVML, drives and hypervisors when `hw/` opens.
+// It decides nothing.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bulkhead/base/quantity.hpp"
+#include "bulkhead/base/result.hpp"
+#include "bulkhead/model/node.hpp"
+#include "bulkhead/node/operation.hpp"
+#include "bulkhead/node/report.hpp"
+
+namespace bulkhead::agent {
+
+class Hardware {
+public:
+    virtual ~Hardware() = default;
+    virtual Result<GpuNodeStatus> inventory() = 0;
+    virtual std::string boot_id() = 0;
+    virtual Grade grade() const = 0;  // how its results are known
+    // Takes any time; never waits.
+    virtual Result<> begin(Instant now, const Operation& operation) = 0;
+    struct News {
+        std::vector<OperationResult> results;
+        std::vector<FaultReport> faults;
+    };
+    virtual Result<News> poll(Instant now) = 0;
+    virtual std::optional<Instant> next_due() const = 0;  // when polling has something to say, where that is known
+};
+
+}  // namespace bulkhead::agent

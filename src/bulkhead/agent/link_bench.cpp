@@ -1,0 +1,173 @@
+// What a connected agent costs the control plane: memory, CPU for its handshake and for each heartbeat; and how long it
+// takes until all are back after they were all thrown out. The server runs in a process of its own, so that only it is
+// measured; the agents are real links, one TLS connection each.
+#include <benchmark/benchmark.h>
+#include <grpc/support/log.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bulkhead/agent/fleet_test.hpp"
+#include "bulkhead/agent/link.hpp"
+#include "bulkhead/wire/agent_server.hpp"
+
+namespace bulkhead::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration heartbeat_every{1'000};
+
+struct Sample {
+    std::int64_t memory_bytes = 0;
+    std::int64_t cpu_ns = 0;
+    std::int64_t sessions = 0;
+    std::int64_t heartbeats = 0;
+    std::int64_t port = 0;
+};
+
+class Counting final : public wire::AgentServer::Handler {
+public:
+    Result<std::string> admit(std::string_view certificate) override {
+        server.wait(nullptr);
+        auto peer = auth::read_peer(certificate);
+        if (!peer) return std::unexpected(peer.error());
+        return std::move(peer->node);
+    }
+    void on_hello(const std::string&, std::uint64_t session, Hello&&) override {
+        last_session = session;
+        server.load()->welcome(session, 1, heartbeat_every);
+    }
+    void on_report(const std::string&, std::uint64_t, Report&&) override {}
+    void on_heartbeat(const std::string&, std::uint64_t) override { ++heartbeats; }
+    void on_gone(const std::string&, std::uint64_t, std::string_view) override {}
+    std::atomic<wire::AgentServer*> server = nullptr;
+    std::atomic<std::int64_t> heartbeats = 0;
+    std::atomic<std::uint64_t> last_session = 0;
+};
+
+std::int64_t anonymous_memory_bytes() {
+    std::ifstream status{"/proc/self/status"};
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("RssAnon:")) return std::strtoll(line.c_str() + 8, nullptr, 10) * 1024;
+    return 0;
+}
+
+std::int64_t cpu_ns() {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+}
+
+// Answers every byte with a sample, until the other end closes; after an 'x' it has thrown everybody out.
+[[noreturn]] void serve(int line) {
+    gpr_set_log_function([](gpr_log_func_args*) {});
+    Counting handler;
+    auto server = wire::AgentServer::start({.address = "127.0.0.1:0",
+                                            .ca = fleet().ca.certificate,
+                                            .certificate = fleet().server.certificate,
+                                            .key = fleet().server.key},
+                                           handler);
+    if (!server) ::_exit(1);
+    handler.server = server->get();
+    handler.server.notify_all();
+    for (char asked = 0; ::read(line, &asked, 1) == 1;) {
+        if (asked == 'x')
+            for (std::uint64_t session = 1; session < handler.last_session + 1; ++session)
+                (*server)->close(session, "as after a restart");
+        const Sample sample{anonymous_memory_bytes(), cpu_ns(), static_cast<std::int64_t>((*server)->sessions()),
+                            handler.heartbeats, (*server)->port()};
+        if (::write(line, &sample, sizeof sample) != sizeof sample) break;
+    }
+    ::_exit(0);
+}
+
+struct ServerProcess {
+    ServerProcess() {
+        (void)fleet();  // both processes know the same CA
+        int ends[2];
+        if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
+        process = ::fork();  // before this process has touched gRPC
+        if (process == 0) {
+            ::close(ends[0]);
+            serve(ends[1]);
+        }
+        ::close(ends[1]);
+        line = ends[0];
+    }
+    ~ServerProcess() {
+        ::close(line);
+        ::waitpid(process, nullptr, 0);
+    }
+    Sample sample(char ask = '?') const {
+        Sample taken;
+        if (::write(line, &ask, 1) != 1 || ::recv(line, &taken, sizeof taken, MSG_WAITALL) != sizeof taken)
+            std::abort();
+        return taken;
+    }
+    pid_t process = 0;
+    int line = -1;
+};
+
+void turn(std::vector<std::unique_ptr<Link>>& links) {
+    for (auto& link : links)
+        for (const Link::Event& event : link->wait(0ms))
+            if (std::holds_alternative<Link::Connected>(event)) (void)link->hello({});
+}
+
+void connected_agents(benchmark::State& state) {
+    const auto count = static_cast<std::size_t>(state.range(0));
+    for ([[maybe_unused]] auto _ : state) {
+        const ServerProcess server;
+        const Sample before = server.sample();
+        std::vector<std::unique_ptr<Link>> links;
+        Sample connected;
+        while (std::cmp_less((connected = server.sample()).sessions, count)) {
+            for (std::size_t i = 0; i < 50 && links.size() < count; ++i) {
+                const auth::KeyPair node = fleet().node("node-" + std::to_string(links.size()));
+                links.push_back(std::move(*Link::open({.address = "127.0.0.1:" + std::to_string(before.port),
+                                                       .ca = fleet().ca.certificate,
+                                                       .certificate = node.certificate,
+                                                       .key = node.key})));
+            }
+            turn(links);
+        }
+        const auto until = std::chrono::steady_clock::now() + 10s;
+        const Sample begin = server.sample();
+        while (std::chrono::steady_clock::now() < until) turn(links);
+        const Sample end = server.sample();
+        (void)server.sample('x');
+        const auto thrown_out = std::chrono::steady_clock::now();
+        do turn(links);
+        while (server.sample().sessions != 0 && std::chrono::steady_clock::now() < thrown_out + 1s);
+        while (std::cmp_less(server.sample().sessions, count)) turn(links);
+        const std::chrono::duration<double> back = std::chrono::steady_clock::now() - thrown_out;
+        const auto per_agent = [&](std::int64_t total) {
+            return static_cast<double>(total) / static_cast<double>(count);
+        };
+        state.counters["bytes_per_agent"] = per_agent(end.memory_bytes - before.memory_bytes);
+        state.counters["handshake_cpu_us"] = per_agent(connected.cpu_ns - before.cpu_ns) / 1e3;
+        state.counters["all_back_s"] = back.count();
+        state.counters["heartbeats"] = static_cast<double>(end.heartbeats - begin.heartbeats);
+        state.counters["heartbeat_cpu_us"] = static_cast<double>(end.cpu_ns - begin.cpu_ns) / 1e3 /
+                                             static_cast<double>(end.heartbeats - begin.heartbeats);
+    }
+}
+// One size per run of the program, for a process that has used gRPC must not fork; BULKHEAD_BENCH_AGENTS sets another.
+std::int64_t agents_wanted() {
+    const char* wanted = std::getenv("BULKHEAD_BENCH_AGENTS");
+    return wanted != nullptr ? std::max(1LL, std::atoll(wanted)) : 1'000;
+}
+BENCHMARK(connected_agents)->Arg(agents_wanted())->Iterations(1)->Unit(benchmark::kSecond);
+
+}  // namespace
+}  // namespace bulkhead::agent

@@ -1,0 +1,118 @@
+#include "bulkhead/agent/runner.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace bulkhead::agent {
+
+Runner::Runner(RunnerSettings settings, Executor executor, JournalFile journal, std::unique_ptr<Hardware> hardware,
+               Deliver deliver)
+    : settings_{std::move(settings)},
+      executor_{std::move(executor)},
+      journal_{std::move(journal)},
+      hardware_{std::move(hardware)},
+      deliver_{std::move(deliver)} {}
+
+Result<std::unique_ptr<Runner>> Runner::open(RunnerSettings settings, evidence::SigningKey key,
+                                             std::unique_ptr<Hardware> hardware, Deliver deliver, Instant now) {
+    auto opened = JournalFile::open(settings.journal);
+    if (!opened) return std::unexpected(opened.error());
+    settings.identity.grade = hardware->grade();
+    Executor executor{settings.identity, std::move(key), opened->records};
+    std::unique_ptr<Runner> runner{new Runner{std::move(settings), std::move(executor), std::move(opened->file),
+                                              std::move(hardware), std::move(deliver)}};
+    if (opened->dropped_bytes > 0)
+        runner->notes_.push_back(fmt::format(
+            "the last {} bytes of the journal were cut short by a crash and are dropped; nothing they would have "
+            "allowed has happened",
+            opened->dropped_bytes));
+    runner->boot_ = runner->hardware_->boot_id();
+    if (const auto carried = runner->carry(now, runner->executor_.resume(now, runner->boot_)); !carried)
+        return std::unexpected(carried.error());
+    return runner;
+}
+
+Result<> Runner::carry(Instant now, const Outcome& outcome) {
+    if (broken_) return std::unexpected(*broken_);
+    const auto broken = [this](const Error& why) {
+        broken_ = why;
+        return std::unexpected(why);
+    };
+    if (!outcome.ignored.empty()) notes_.push_back(outcome.ignored);
+    if (const auto durable = journal_.append(outcome.journal); !durable) return broken(durable.error());
+    for (const Operation& operation : outcome.begin)
+        if (const auto begun = hardware_->begin(now, operation); !begun) return broken(begun.error());
+    for (const Report& report : outcome.reports) deliver_(report);
+    if (const auto compacted = compact_if_large(); !compacted) return broken(compacted.error());
+    return {};
+}
+
+Result<> Runner::compact_if_large() {
+    const std::size_t bytes = journal_.bytes();
+    if (bytes <= settings_.compact_above_bytes || bytes < 2 * compacted_bytes_) return {};
+    if (const auto replaced = journal_.replace(executor_.compacted()); !replaced) return replaced;
+    compacted_bytes_ = journal_.bytes();
+    return {};
+}
+
+Result<> Runner::handle(Instant now, const Order& order) {
+    if (broken_) return std::unexpected(*broken_);
+    return carry(now, executor_.on_order(now, order));
+}
+
+Result<> Runner::welcome(Instant now, std::int64_t epoch) {
+    if (broken_) return std::unexpected(*broken_);
+    const Outcome outcome = executor_.on_welcome(epoch);
+    if (const auto carried = carry(now, outcome); !carried) return carried;
+    if (!outcome.ignored.empty())
+        return fail(Code::conflict, outcome.ignored,
+                    "an older control plane is still running, or one was restored under an old epoch: stop it");
+    return {};
+}
+
+Result<> Runner::acknowledge(std::int64_t number) {
+    if (broken_) return std::unexpected(*broken_);
+    return carry({}, executor_.on_ack(number));
+}
+
+Result<> Runner::poll(Instant now) {
+    if (broken_) return std::unexpected(*broken_);
+    auto news = hardware_->poll(now);
+    if (!news) {
+        broken_ = news.error();
+        return std::unexpected(*broken_);
+    }
+    for (const OperationResult& result : news->results)
+        if (const auto carried = carry(now, executor_.on_result(now, result)); !carried) return carried;
+    if (std::string boot = hardware_->boot_id(); boot != boot_) {
+        boot_ = std::move(boot);
+        if (const auto carried = carry(now, executor_.on_boot(now, boot_)); !carried) return carried;
+    }
+    for (const FaultReport& fault : news->faults)
+        if (const auto carried = carry(now, executor_.on_fault(now, fault)); !carried) return carried;
+    return carry(now, executor_.tick(now));
+}
+
+Result<Hello> Runner::hello() {
+    if (broken_) return std::unexpected(*broken_);
+    auto inventory = hardware_->inventory();
+    if (!inventory) return std::unexpected(inventory.error());
+    return executor_.hello(std::move(*inventory), hardware_->boot_id());
+}
+
+// After a failed append the executor knows reports that are not durable.
+std::vector<Report> Runner::unacknowledged() const {
+    return broken_ ? std::vector<Report>{} : executor_.unacknowledged();
+}
+
+std::optional<Instant> Runner::next_due() const {
+    std::optional<Instant> due = hardware_->next_due();
+    if (const auto deadline = executor_.next_deadline(); deadline && (!due || *deadline < *due)) due = deadline;
+    return due;
+}
+
+std::vector<std::string> Runner::take_notes() { return std::exchange(notes_, {}); }
+
+}  // namespace bulkhead::agent

@@ -1,0 +1,203 @@
+#include "bulkhead/wire/check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "bulkhead/codec/unicode.hpp"
+#include "bulkhead/model/describe.hpp"
+
+namespace bulkhead::wire {
+namespace {
+
+constexpr std::int64_t slices_max = 64;
+constexpr std::int64_t heartbeat_ms_max = 3'600'000;
+constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
+
+struct Span {
+    std::int64_t least = 0, most = endless;
+};
+
+// Keeps the first objection and is deaf to the rest.
+class Objections {
+public:
+    void number(std::string_view what, std::int64_t value, Span allowed) {
+        if (value >= allowed.least && value <= allowed.most) return;
+        object("{} is {}; it lies between {} and {}", what, value, allowed.least, allowed.most);
+    }
+    void count(std::string_view what, std::size_t value, std::size_t most) {
+        if (value > most) object("{} has {} entries; at most {} are allowed", what, value, most);
+    }
+    void line(std::string_view what, std::string_view text, std::size_t most = name_bytes_max) {
+        if (text.size() > most) object("{} has {} bytes; at most {} are allowed", what, text.size(), most);
+        if (!text.empty() && (!is_valid(Format::line, text) || first_invalid_utf8(text) != std::string_view::npos))
+            object("{} is not one line of UTF-8", what);
+    }
+    void bytes(std::string_view what, std::string_view text, std::size_t most) {
+        if (text.size() > most) object("{} has {} bytes; at most {} are allowed", what, text.size(), most);
+    }
+    template <Worded E>
+    void one_of(std::string_view what, E value) {
+        if (static_cast<std::size_t>(value) >= words(value).size())
+            object("{} has the unknown value {}", what, static_cast<unsigned>(value));
+    }
+    Result<> verdict() && {
+        if (first_) return fail(Code::invalid, std::move(*first_), "");
+        return {};
+    }
+
+private:
+    template <class... Args>
+    void object(fmt::format_string<Args...> words, Args&&... args) {
+        if (!first_) first_ = fmt::format(words, std::forward<Args>(args)...);
+    }
+    std::optional<std::string> first_;
+};
+
+void look_at_slices(Objections& out, std::string_view what, unsigned start, unsigned size, unsigned size_least) {
+    out.number(what, size, {size_least, slices_max});
+    out.number(what, std::int64_t{start} + size, {0, slices_max});
+}
+
+void look_at(Objections& out, std::span<const WipeTask> wipes) {
+    out.count("wipes", wipes.size(), wipes_max);
+    for (const WipeTask& wipe : wipes) {
+        out.one_of("the kind of a unit to wipe", wipe.kind);
+        look_at_slices(out, "slices of a unit to wipe", wipe.start, wipe.size, 1);
+        out.number("the ticket of a wipe", wipe.ticket, {});
+    }
+}
+
+void look_at(Objections& out, const Prepare& prepare) {
+    out.number("lease", prepare.lease, {});
+    out.line("tenant", prepare.tenant);
+    out.line("workload", prepare.workload);
+    out.one_of("mechanism", prepare.mechanism);
+    out.one_of("tier", prepare.tier);
+    out.count("gpus", prepare.gpus.size(), gpu_parts_max);
+    for (const GpuPart& part : prepare.gpus) {
+        look_at_slices(out, "slices of a GPU", part.start, part.size, 0);
+        out.line("profile", part.profile);
+        out.number("the share of a GPU", part.share, {1, 1000});
+    }
+    out.count("drives", prepare.drives.size(), devices_max);
+    out.count("functions", prepare.functions.size(), devices_max);
+}
+
+void look_at(Objections& out, const Start& start) { out.number("lease", start.lease, {}); }
+
+void look_at(Objections& out, const Release& release) {
+    out.number("lease", release.lease, {});
+    out.line("tenant", release.tenant);
+    look_at(out, release.wipes);
+}
+
+void look_at(Objections& out, const Sanitize& sanitize) {
+    out.line("tenant", sanitize.tenant);
+    look_at(out, sanitize.wipes);
+}
+
+void look_at(Objections& out, const NumberedOrder& order) {
+    out.number("the sequence of an order", order.sequence, {1});
+    out.number("the epoch of an order", order.order.epoch, {});
+    std::visit([&](const auto& what) { look_at(out, what); }, order.order.what);
+}
+
+void look_at(Objections& out, const Welcome& welcome) {
+    out.number("epoch", welcome.epoch, {});
+    out.number("the heartbeat's interval in ms", welcome.heartbeat_every.ms, {1, heartbeat_ms_max});
+}
+
+void look_at(Objections& out, const Acknowledged& acknowledged) {
+    out.number("the number of an acknowledged report", acknowledged.number, {});
+}
+
+void look_at(Objections& out, const GoAway& go_away) { out.line("why", go_away.why, why_bytes_max); }
+
+void look_at(Objections& out, const LeaseReport& report) {
+    out.number("lease", report.lease, {});
+    out.one_of("phase", report.phase);
+    out.line("why", report.why, why_bytes_max);
+}
+
+void look_at(Objections& out, const WipeReport& report) {
+    out.one_of("kind", report.kind);
+    look_at_slices(out, "slices of a wiped unit", report.start, report.size, 1);
+    out.number("ticket", report.ticket, {});
+    out.line("why", report.why, why_bytes_max);
+    out.bytes("the evidence's statement", report.evidence.statement, statement_bytes_max);
+    out.line("the evidence's key", report.evidence.key);
+    out.line("the evidence's signature", report.evidence.signature);
+}
+
+void look_at(Objections& out, const FaultReport& report) {
+    out.one_of("kind", report.kind);
+    out.line("why", report.why, why_bytes_max);
+}
+
+void look_at(Objections& out, const Report& report) {
+    out.number("the number of a report", report.number, {});
+    std::visit([&](const auto& what) { look_at(out, what); }, report.what);
+}
+
+void look_at(Objections& out, UnitId unit) {
+    out.one_of("the kind of a unit", unit.kind);
+    out.number("the slice of a unit", unit.slice, {0, slices_max - 1});
+}
+
+void look_at(Objections& out, const Hello& hello) {
+    if (hello.protocol < protocol_oldest || hello.protocol > protocol_newest)
+        out.number("the protocol version", hello.protocol, {protocol_oldest, protocol_newest});
+    out.number("the highest epoch seen", hello.epoch_seen, {});
+    out.line("the agent's version", hello.agent_version);
+    out.line("the boot id", hello.boot_id);
+    out.count("known leases", hello.leases.size(), known_leases_max);
+    std::size_t units = hello.units.size();
+    for (const KnownLease& lease : hello.leases) {
+        out.number("a known lease", lease.lease, {});
+        out.one_of("the phase of a known lease", lease.phase);
+        out.line("the tenant of a known lease", lease.tenant);
+        for (const UnitId unit : lease.units) look_at(out, unit);
+        units += lease.units.size();
+    }
+    out.count("known units, with those of known leases,", units, known_units_max);
+    for (const KnownUnit& known : hello.units) {
+        look_at(out, known.unit);
+        out.number("the ticket of a known unit", known.ticket, {});
+    }
+}
+
+void look_at(Objections&, const Heartbeat&) {}
+
+template <class Message>
+Result<> checked(const Message& message) {
+    Objections objections;
+    std::visit([&](const auto& what) { look_at(objections, what); }, message);
+    return std::move(objections).verdict();
+}
+
+}  // namespace
+
+Result<> check(const AgentMessage& message) { return checked(message); }
+Result<> check(const ControlMessage& message) { return checked(message); }
+
+std::string presentable(std::string_view why) {
+    std::string out;
+    out.reserve(std::min(why.size(), why_bytes_max));
+    while (!why.empty()) {
+        const auto rune = front_rune(why);
+        const std::size_t taken = rune ? rune->bytes : 1;
+        const bool printable = rune && rune->value >= 0x20 && rune->value != 0x7f;
+        const std::string_view piece = printable ? why.substr(0, taken) : "?";
+        if (out.size() + piece.size() > why_bytes_max) break;
+        out += piece;
+        why.remove_prefix(taken);
+    }
+    return out;
+}
+
+}  // namespace bulkhead::wire

@@ -1,0 +1,146 @@
+#include <utility>
+
+#include "bulkhead/codec/print.hpp"
+#include "bulkhead/wire/convert.hpp"
+
+namespace bulkhead::wire {
+namespace {
+
+// Ours count from 0; the wire keeps 0 for "not said".
+template <class To, Worded From>
+To spoken(From value) {
+    return static_cast<To>(static_cast<int>(value) + 1);
+}
+
+void put_unit(UnitKind kind, unsigned device, std::pair<unsigned, unsigned> slices, proto::Unit& to) {
+    to.set_kind(spoken<proto::UnitKind>(kind));
+    to.set_device(device);
+    to.set_start(slices.first);
+    to.set_size(slices.second);
+}
+
+void put(UnitId from, proto::Unit& to) { put_unit(from.kind, from.device, {from.slice, 1}, to); }
+
+void put(const std::vector<WipeTask>& from, google::protobuf::RepeatedPtrField<proto::WipeTask>& to) {
+    to.Reserve(static_cast<int>(from.size()));
+    for (const WipeTask& task : from) {
+        proto::WipeTask& made = *to.Add();
+        put_unit(task.kind, task.device, {task.start, task.size}, *made.mutable_unit());
+        made.set_ticket(task.ticket);
+    }
+}
+
+void put(const GpuPart& from, proto::GpuPart& to) {
+    to.set_gpu(from.gpu);
+    to.set_start(from.start);
+    to.set_size(from.size);
+    to.set_profile(from.profile);
+    to.set_share(static_cast<std::uint32_t>(from.share));
+}
+
+void put(const Prepare& from, proto::Order& order) {
+    proto::Prepare& to = *order.mutable_prepare();
+    to.set_lease(from.lease);
+    to.set_tenant(from.tenant);
+    to.set_workload(from.workload);
+    to.set_mechanism(spoken<proto::Mechanism>(from.mechanism));
+    to.set_tier(spoken<proto::Tier>(from.tier));
+    for (const GpuPart& part : from.gpus) put(part, *to.add_gpus());
+    for (const std::uint16_t drive : from.drives) to.add_drives(drive);
+    for (const std::uint16_t function : from.functions) to.add_functions(function);
+}
+void put(const Start& from, proto::Order& order) { order.mutable_start()->set_lease(from.lease); }
+void put(const Release& from, proto::Order& order) {
+    proto::Release& to = *order.mutable_release();
+    to.set_lease(from.lease);
+    to.set_tenant(from.tenant);
+    put(from.wipes, *to.mutable_wipes());
+}
+void put(const Sanitize& from, proto::Order& order) {
+    proto::Sanitize& to = *order.mutable_sanitize();
+    to.set_tenant(from.tenant);
+    put(from.wipes, *to.mutable_wipes());
+}
+
+void put(const LeaseReport& from, proto::Report& report) {
+    proto::LeaseReport& to = *report.mutable_lease();
+    to.set_lease(from.lease);
+    to.set_phase(spoken<proto::PartPhase>(from.phase));
+    to.set_why(from.why);
+}
+void put(const WipeReport& from, proto::Report& report) {
+    proto::WipeReport& to = *report.mutable_wipe();
+    put_unit(from.kind, from.device, {from.start, from.size}, *to.mutable_unit());
+    to.set_ticket(from.ticket);
+    to.set_verified(from.verified);
+    to.set_why(from.why);
+    if (from.evidence == decltype(from.evidence){}) return;
+    to.mutable_evidence()->set_statement(from.evidence.statement);
+    to.mutable_evidence()->set_key(from.evidence.key);
+    to.mutable_evidence()->set_signature(from.evidence.signature);
+}
+void put(const FaultReport& from, proto::Report& report) {
+    proto::FaultReport& to = *report.mutable_fault();
+    to.set_kind(spoken<proto::UnitKind>(from.kind));
+    to.set_device(from.device);
+    to.set_why(from.why);
+}
+
+void put(const Hello& from, proto::AgentMessage& message) {
+    proto::Hello& to = *message.mutable_hello();
+    to.set_protocol(from.protocol);
+    to.set_epoch_seen(from.epoch_seen);
+    to.set_agent_version(from.agent_version);
+    to.set_boot_id(from.boot_id);
+    JsonWriter inventory{JsonLayout::compact};
+    write(inventory, from.inventory);
+    to.set_inventory(inventory.take());
+    for (const KnownLease& lease : from.leases) {
+        proto::KnownLease& known = *to.add_leases();
+        known.set_lease(lease.lease);
+        known.set_phase(spoken<proto::PartPhase>(lease.phase));
+        known.set_tenant(lease.tenant);
+        for (const UnitId unit : lease.units) put(unit, *known.add_units());
+    }
+    for (const KnownUnit& unit : from.units) {
+        proto::KnownUnit& known = *to.add_units();
+        put(unit.unit, *known.mutable_unit());
+        known.set_clean(unit.clean);
+        known.set_ticket(unit.ticket);
+    }
+}
+void put(const Report& from, proto::AgentMessage& message) {
+    proto::Report& to = *message.mutable_report();
+    to.set_number(from.number);
+    std::visit([&](const auto& what) { put(what, to); }, from.what);
+}
+void put(const Heartbeat&, proto::AgentMessage& message) { message.mutable_heartbeat(); }
+
+void put(const Welcome& from, proto::ControlMessage& message) {
+    proto::Welcome& to = *message.mutable_welcome();
+    to.set_epoch(from.epoch);
+    to.set_session(from.session);
+    to.set_heartbeat_every_ms(static_cast<std::uint32_t>(from.heartbeat_every.ms));
+}
+void put(const NumberedOrder& from, proto::ControlMessage& message) {
+    proto::NumberedOrder& to = *message.mutable_order();
+    to.set_sequence(from.sequence);
+    to.mutable_order()->set_epoch(from.order.epoch);
+    std::visit([&](const auto& what) { put(what, *to.mutable_order()); }, from.order.what);
+}
+void put(const Acknowledged& from, proto::ControlMessage& message) {
+    message.mutable_acknowledged()->set_number(from.number);
+}
+void put(const GoAway& from, proto::ControlMessage& message) { message.mutable_go_away()->set_why(from.why); }
+
+}  // namespace
+
+void to_proto(const AgentMessage& from, proto::AgentMessage& to) {
+    std::visit([&](const auto& what) { put(what, to); }, from);
+}
+
+void to_proto(const ControlMessage& from, proto::ControlMessage& to) {
+    std::visit([&](const auto& what) { put(what, to); }, from);
+}
+
+}  // namespace bulkhead::wire
