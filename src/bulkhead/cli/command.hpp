@@ -28,6 +28,26 @@ void add_contract(CLI::App& app, Context& context);
 void add_catalogue(CLI::App& app, Context& context);
 void add_schema(CLI::App& app, Context& context);
 
+// Those that run something.
+void add_up(CLI::App& app, Context& context);
+void add_serve(CLI::App& app, Context& context);
+void add_agent(CLI::App& app, Context& context);
+
+// Those that ask a server.
+void add_apply(CLI::App& app, Context& context);
+void add_get(CLI::App& app, Context& context);
+void add_describe(CLI::App& app, Context& context);
+void add_delete(CLI::App& app, Context& context);
+void add_fleet(CLI::App& app, Context& context);
+void add_queue(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
+void add_actions(CLI::App& app, Context& context);  // drain, undrain, repair, revoke, freeze, thaw, hold, unhold
+void add_token(CLI::App& app, Context& context);
+void add_backup(CLI::App& app, Context& context);
+void add_certificate(CLI::App& app, Context& context);
+void add_verify(CLI::App& app, Context& context);  // asks nobody
+void add_audit(CLI::App& app, Context& context);
+
 // The whole program, with its streams handed in so that tests can read them.
 int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err, bool colour);
 

@@ -33,7 +33,10 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     CLI::App app{
         "bulkhead: contracts for GPU fleets that several tenants share.\n\n"
         "A tenant's trust decides the isolation tier, its class the sharing and the quota. Unsafe pairs are refused\n"
-        "with reasons; every claim says how it is known. These commands read files and answer; they contact nothing.",
+        "with reasons; every claim says how it is known.\n\n"
+        "`bulkhead up` starts a simulated fleet to try it on. contract, mig, catalogue, schema and verify read files "
+        "and\n"
+        "answer; they contact nothing.",
         "bulkhead"};
     app.formatter(std::make_shared<FirstLines>());
     app.require_subcommand(1);
@@ -46,6 +49,22 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
         "  3  understood, and the answer is no, with reasons\n\n"
         "`bulkhead COMMAND --help` explains each command, with examples.");
     Context context{out, err, colour};
+    add_up(app, context);
+    add_serve(app, context);
+    add_agent(app, context);
+    add_apply(app, context);
+    add_get(app, context);
+    add_describe(app, context);
+    add_delete(app, context);
+    add_fleet(app, context);
+    add_queue(app, context);
+    add_explain(app, context);
+    add_actions(app, context);
+    add_certificate(app, context);
+    add_verify(app, context);
+    add_audit(app, context);
+    add_token(app, context);
+    add_backup(app, context);
     add_contract(app, context);
     add_mig(app, context);
     add_catalogue(app, context);

@@ -1,0 +1,186 @@
+// What an operator does to nodes and tenants, to tokens, and to be able to go back: the verbs of the field.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <ostream>
+
+#include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/objects.hpp"
+#include "bulkhead/codec/document.hpp"
+#include "bulkhead/codec/json_writer.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+struct Verb {
+    std::string_view name, path, about, done;
+    bool needs_why = true;
+    bool names_device = false;
+};
+constexpr Verb verbs[] = {
+    {"drain", "nodes", "Close a node to new leases and end those it has.",
+     "drains: its leases end, and what they held is wiped", false},
+    {"undrain", "nodes", "Open a drained node again.", "is open again", false},
+    {"repair", "nodes", "Let a quarantined device be wiped again, after looking at it.", "is wiped again", true, true},
+    {"revoke", "nodes", "Believe a node's keys no longer, and hang up on it.", "is revoked"},
+    {"freeze", "tenants", "Stop a tenant at once: end its leases, start nothing.", "is frozen"},
+    {"thaw", "tenants", "Let a frozen tenant run again.", "may run again"},
+    {"hold", "tenants", "Legal hold: keep what the tenant leaves instead of wiping it.", "is under legal hold"},
+    {"unhold", "tenants", "Lift a legal hold.", "is no longer under legal hold"},
+};
+
+struct Options {
+    std::string name, device, why;
+};
+
+int act(const Verb& verb, const Options& options, const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    JsonWriter body{JsonLayout::compact};
+    body.begin_object();
+    if (!options.device.empty()) body.member("device", options.device);
+    if (!options.why.empty()) body.member("why", options.why);
+    body.end_object();
+    const auto reply =
+        client->post(fmt::format("/v1/{}/{}/{}", verb.path, percent_encoded(options.name), verb.name), body.take());
+    if (!reply) return report(context, reply.error());
+    context.out << fmt::format("{}{}{} {}\n", options.name, options.device.empty() ? "" : "/", options.device,
+                               verb.done);
+    return done;
+}
+
+int backup(const std::string& path, const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    const auto bytes = client->download({.method = "POST", .target = "/v1/backup", .limit = Duration{600'000}}, path);
+    if (!bytes) return report(context, bytes.error());
+    context.out << fmt::format(
+        "{}: {} bytes, verified by the server. Keep the keys folder of its data directory too; it is not in here.\n",
+        path, *bytes);
+    return done;
+}
+
+struct TokenOptions {
+    std::string role = "auditor", subject, node, valid_for, id;
+};
+
+std::string text_at(const Node& node, std::string_view name) {
+    const Node* found = node.find(name);
+    return found != nullptr && found->type == Node::Type::scalar ? found->text : std::string{};
+}
+
+int create_token(const TokenOptions& options, bool enrolment, const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    JsonWriter body{JsonLayout::compact};
+    body.begin_object();
+    if (enrolment) {
+        body.member("node", options.node);
+    } else {
+        body.member("role", options.role);
+        body.member("subject", options.subject);
+    }
+    if (!options.valid_for.empty()) body.member("validFor", options.valid_for);
+    body.end_object();
+    const auto reply = client->post(enrolment ? "/v1/tokens/enrolment" : "/v1/tokens", body.take());
+    if (!reply) return report(context, reply.error());
+    const ReadText read = read_documents("the answer", reply->body);
+    if (read.documents.empty()) return report(context, {Code::corrupt, "the server's answer cannot be read", ""});
+    const Node& root = *read.documents.front().root;
+    context.out << text_at(root, "token") << '\n';  // alone on standard output, to be put into a file
+    context.err << fmt::format("token {}: shown once, now\n", text_at(root, "id"));
+    if (enrolment)
+        context.err << fmt::format("the fleet's CA has the fingerprint {}\n", text_at(root, "caFingerprint"));
+    return done;
+}
+
+int list_tokens(const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    const auto reply = client->get("/v1/tokens");
+    if (!reply) return report(context, reply.error());
+    const ReadText read = read_documents("the answer", reply->body);
+    const Node* items = read.documents.empty() ? nullptr : read.documents.front().root->find("items");
+    std::vector<Row> rows{{{"ID", dim}, {"PURPOSE", dim}, {"ROLE", dim}, {"WHO", dim}, {"UNTIL", dim}, {"USED", dim}}};
+    if (items != nullptr)
+        for (const Node* item : items->items) {
+            const std::string who = text_at(*item, "subject"), until = text_at(*item, "expiresAt");
+            rows.push_back({{text_at(*item, "id")},
+                            {text_at(*item, "purpose")},
+                            {text_at(*item, "role")},
+                            {who.empty() ? text_at(*item, "node") : who},
+                            {until.empty() ? "revoked" : until},
+                            {text_at(*item, "usedBy")}});
+        }
+    print_table(context.out, rows, 2, context.colour);
+    return done;
+}
+
+int revoke_token(const std::string& id, const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    const auto reply = client->ask({.method = "DELETE", .target = "/v1/tokens/" + percent_encoded(id)});
+    if (!reply) return report(context, reply.error());
+    context.out << fmt::format("token {} is good no longer\n", id);
+    return done;
+}
+
+}  // namespace
+
+void add_actions(CLI::App& app, Context& context) {
+    for (const Verb& verb : verbs) {
+        CLI::App* command = app.add_subcommand(std::string{verb.name}, std::string{verb.about});
+        auto options = std::make_shared<Options>();
+        auto door = add_door(*command);
+        const std::string what = verb.path == "nodes" ? "node" : "tenant";
+        command->add_option(what, options->name, fmt::format("The {}.", what))->required()->type_name("NAME");
+        if (verb.names_device)
+            command->add_option("device", options->device, "gpu3, drive0, vf12 or host.")
+                ->required()
+                ->type_name("DEVICE");
+        if (verb.needs_why)
+            command->add_option("--why", options->why, "Why: the audit log keeps it.")->required()->type_name("TEXT");
+        command->callback([&verb, options, door, &context] { context.status = act(verb, *options, *door, context); });
+    }
+}
+
+void add_backup(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("backup", "A verified copy of the store at this moment, into a file.");
+    auto path = std::make_shared<std::string>();
+    auto door = add_door(*command);
+    command->add_option("file", *path, "Where to; replaced when it is there.")->required()->type_name("FILE");
+    command->callback([path, door, &context] { context.status = backup(*path, *door, context); });
+}
+
+void add_token(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("token", "Tokens for people, programs and new nodes.");
+    command->require_subcommand(1);
+    auto options = std::make_shared<TokenOptions>();
+    CLI::App* create = command->add_subcommand("create", "A bearer token, for a person or a program.");
+    auto door = add_door(*create);
+    create->add_option("--role", options->role, "platform-admin or auditor. Default: auditor.")->type_name("ROLE");
+    create->add_option("--subject", options->subject, "Who will hold it; the audit log names them.")
+        ->required()
+        ->type_name("WHO");
+    create->add_option("--valid-for", options->valid_for, "30d, 8h. Default: until it is taken back.")
+        ->type_name("DURATION");
+    create->callback([=, &context] { context.status = create_token(*options, false, *door, context); });
+    CLI::App* node = command->add_subcommand("node", "A token that admits one node, once.");
+    auto node_door = add_door(*node);
+    node->add_option("name", options->node, "The node's name, or a beginning of names and '*'.")
+        ->required()
+        ->type_name("NODE");
+    node->add_option("--valid-for", options->valid_for, "Default: 1h.")->type_name("DURATION");
+    node->callback([=, &context] { context.status = create_token(*options, true, *node_door, context); });
+    CLI::App* list = command->add_subcommand("list", "The tokens in force, without their secrets.");
+    auto list_door = add_door(*list);
+    list->callback([=, &context] { context.status = list_tokens(*list_door, context); });
+    CLI::App* revoke = command->add_subcommand("revoke", "Take a token back.");
+    auto revoke_door = add_door(*revoke);
+    revoke->add_option("id", options->id, "As the list names it.")->required()->type_name("ID");
+    revoke->callback([=, &context] { context.status = revoke_token(options->id, *revoke_door, context); });
+}
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,293 @@
+// `certificate`, `verify` and `audit`: evidence as it leaves the server, and its checking without the server.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <ostream>
+
+#include "bulkhead/audit/tile_reader.hpp"
+#include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/objects.hpp"
+#include "bulkhead/codec/decode.hpp"
+#include "bulkhead/evidence/certificate.hpp"
+#include "bulkhead/evidence/commitment.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+struct Options {
+    std::string lease, node, file, key, tenant, tiles, older;
+    std::int64_t from = 0, limit = 100, index = 0;
+};
+
+Result<std::string> read_file(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    std::string text{std::istreambuf_iterator<char>{file}, {}};
+    if (!file.is_open() || file.bad())
+        return fail(Code::not_found, fmt::format("{}: cannot be read", path), "check the path");
+    return text;
+}
+
+// The key itself, or a file that holds it.
+Result<evidence::VerifierKey> read_key(const std::string& given) {
+    if (auto key = evidence::parse_verifier_key(given)) return key;
+    auto text = read_file(given);
+    if (!text)
+        return fail(Code::invalid, fmt::format("\"{}\" is neither a log's key nor a file", given.substr(0, 100)),
+                    "the server prints its key when it starts; GET /v1/log/key gives it too");
+    return evidence::parse_verifier_key(text->substr(0, text->find_first_of("\r\n")));
+}
+
+int certificate(const Options& options, const DoorOptions& door, Context& context) {
+    if (options.lease.empty() == options.node.empty()) {
+        context.err << "a certificate is about one lease or one node\n  try: --lease NAME, or --node NAME\n";
+        return bad_input;
+    }
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    const std::string target = options.lease.empty() ? "/v1/certificates?node=" + percent_encoded(options.node)
+                                                     : "/v1/certificates?lease=" + percent_encoded(options.lease);
+    const auto reply = client->get(target);
+    if (!reply) return report(context, reply.error());
+    if (options.file.empty()) {
+        context.out << reply->body;
+        return done;
+    }
+    std::ofstream file{options.file, std::ios::binary};
+    file << reply->body;
+    file.flush();
+    if (!file)
+        return report(context,
+                      {Code::unavailable, fmt::format("{} cannot be written", options.file), "choose another place"});
+    context.out << fmt::format("{}\n  check it anywhere: bulkhead verify {} --key KEY\n", options.file, options.file);
+    return done;
+}
+
+struct Bundle {
+    std::string version;
+    std::vector<evidence::Certificate> certificates;
+    static constexpr void describe(auto&& field) {
+        field("version", &Bundle::version, "The form.", Rule{.required = true});
+        field("certificates", &Bundle::certificates, "The certificates.", Rule{.required = true});
+    }
+};
+
+int verify(const Options& options, Context& context) {
+    const auto key = read_key(options.key);
+    if (!key) return report(context, key.error());
+    const auto text = read_file(options.file);
+    if (!text) return report(context, text.error());
+    std::vector<evidence::Certificate> list;
+    if (auto bundle = from_json<Bundle>(options.file, *text)) {
+        list = std::move(bundle->certificates);
+    } else {
+        auto one = evidence::read_certificate(*text);
+        if (!one) return report(context, one.error());
+        list.push_back(*std::move(one));
+    }
+    if (list.empty()) return report(context, {Code::invalid, "there is no certificate in this file", ""});
+    int worst = done;
+    for (const evidence::Certificate& each : list) {
+        const auto verified = evidence::verify_certificate(
+            each, *key, {.tenant = options.tenant, .lease = options.lease, .node = options.node});
+        if (!verified) {
+            context.out << painted("NOT PROVEN", red, context.colour) << "  " << verified.error().what << '\n';
+            if (!verified.error().remedy.empty()) context.out << "  try: " << verified.error().remedy << '\n';
+            worst = refused;
+            continue;
+        }
+        context.out << painted("PROVEN", green, context.colour)
+                    << fmt::format("  entry {} of {}, size {}\n", verified->index, verified->checkpoint.origin,
+                                   verified->checkpoint.size);
+        for (const std::string& line : verified->proven) context.out << "  + " << wrapped(line, 4) << '\n';
+        for (const std::string& line : verified->not_proven)
+            context.out << "  - not shown: " << wrapped(line, 15) << '\n';
+    }
+    return worst;
+}
+
+int audit_list(const Options& options, const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    const auto reply = client->get(fmt::format("/v1/log/records?from={}&limit={}", options.from, options.limit));
+    if (!reply) return report(context, reply.error());
+    const ReadText read = read_documents("the answer", reply->body);
+    const Node* items = read.documents.empty() ? nullptr : read.documents.front().root->find("items");
+    if (items == nullptr) return report(context, {Code::corrupt, "the server's answer cannot be read", ""});
+    // Each record is held against its entry; with the tiles at hand, the entry against what was published.
+    std::optional<audit::TileReader> tiles;
+    std::uint64_t size = 0;
+    if (!options.tiles.empty()) {
+        auto opened = audit::TileReader::open(options.tiles);
+        if (!opened) return report(context, opened.error());
+        const auto key = read_key(options.key);
+        if (!key) return report(context, key.error());
+        const auto checkpoint = opened->checkpoint(*key);
+        if (!checkpoint) return report(context, checkpoint.error());
+        size = checkpoint->size;
+        tiles.emplace(*std::move(opened));
+    }
+    int worst = done;
+    std::vector<Row> rows{{{"#", dim},
+                           {"AT", dim},
+                           {"WHAT", dim},
+                           {"WHO", dim},
+                           {"ABOUT", dim},
+                           {"TENANT", dim},
+                           {"NODE", dim},
+                           {"", dim}}};
+    for (const Node* item : items->items) {
+        const auto text = [&](std::string_view name) {
+            const Node* found = item->find(name);
+            return found == nullptr ? std::string{} : found->text;
+        };
+        const std::string index = text("index");
+        const auto entry_bytes = from_hex(text("entry"));
+        const auto entry = entry_bytes ? hash_from(*entry_bytes) : std::nullopt;
+        if (item->find("lost") != nullptr) {
+            rows.push_back({{index}, {"-"}, {"lost with a restore", yellow}});
+            continue;
+        }
+        const auto salt = from_hex(text("salt"));
+        const bool opens = entry && salt && evidence::open_commitment(*entry, *salt, text("payload"));
+        bool published = true;
+        if (tiles && entry && std::stoull(index) < size) {
+            const auto there = tiles->entry(std::stoull(index), size);
+            published = there && *there == bytes_of(*entry);
+        }
+        const auto record = evidence::read_record(text("payload"));
+        if (!opens || !published || !record) worst = refused;
+        Row row{{index}};
+        if (record) {
+            row.push_back({print(record->at)});
+            row.push_back({std::string{word(record->kind)}});
+            row.push_back({record->actor});
+            row.push_back({!record->object.empty() ? record->object
+                           : !record->unit.empty() ? record->unit
+                                                   : record->lease});
+            row.push_back({record->tenant});
+            row.push_back({record->node});
+        }
+        if (!opens || !published) row.push_back({"NOT WHAT WAS LOGGED", red});
+        rows.push_back(std::move(row));
+    }
+    print_table(context.out, rows, 2, context.colour);
+    return worst;
+}
+
+int audit_prove(const Options& options, Context& context) {
+    const auto key = read_key(options.key);
+    if (!key) return report(context, key.error());
+    const auto tiles = audit::TileReader::open(options.tiles);
+    if (!tiles) return report(context, tiles.error());
+    const auto checkpoint = tiles->checkpoint(*key);
+    if (!checkpoint) return report(context, checkpoint.error());
+    if (options.index < 0 || static_cast<std::uint64_t>(options.index) >= checkpoint->size)
+        return report(context,
+                      {Code::not_found, fmt::format("the log has {} entries", checkpoint->size), "a smaller index"});
+    const auto index = static_cast<std::uint64_t>(options.index);
+    const auto entry = tiles->entry(index, checkpoint->size);
+    if (!entry) return report(context, entry.error());
+    const auto proof = tiles->prove(index, checkpoint->size);
+    if (!proof) return report(context, proof.error());
+    const auto shown = evidence::verify_inclusion(
+        {.index = index, .size = checkpoint->size, .leaf = evidence::leaf_hash(*entry), .root = checkpoint->root},
+        *proof);
+    if (!shown) return report(context, {Code::conflict, shown.error().what, "the tiles are not what was signed"});
+    context.out << fmt::format("entry {} is in the log of size {} that {} signed\n  entry {}\n", index,
+                               checkpoint->size, checkpoint->origin, to_hex(*entry));
+    for (const Hash& step : *proof) context.out << "  with  " << to_hex(bytes_of(step)) << '\n';
+    context.out << "  root  " << to_hex(bytes_of(checkpoint->root)) << '\n';
+    return done;
+}
+
+int audit_verify(const Options& options, Context& context) {
+    const auto key = read_key(options.key);
+    if (!key) return report(context, key.error());
+    std::optional<std::string> older;
+    if (!options.older.empty()) {
+        auto note = read_file(options.older);
+        if (!note) return report(context, note.error());
+        older = *std::move(note);
+    }
+    const auto tiles = audit::TileReader::open(options.tiles);
+    if (!tiles) return report(context, tiles.error());
+    const auto audited = tiles->verify_all(*key, older);
+    if (!audited) {
+        context.out << painted("NOT WHAT WAS SIGNED", red, context.colour) << "  " << audited.error().what << '\n';
+        if (!audited.error().remedy.empty()) context.out << "  try: " << audited.error().remedy << '\n';
+        return refused;
+    }
+    context.out << painted("VERIFIED", green, context.colour)
+                << fmt::format("  {} entries of {}, {} tiles, root {}{}\n", audited->checkpoint.size,
+                               audited->checkpoint.origin, audited->tiles, to_hex(bytes_of(audited->checkpoint.root)),
+                               audited->continues_older ? "; continues the older checkpoint" : "");
+    return done;
+}
+
+void add_key(CLI::App& command, Options& options) {
+    command.add_option("--key", options.key, "The log's verifier key, or a file that holds it.")
+        ->required()
+        ->type_name("KEY");
+}
+
+}  // namespace
+
+void add_certificate(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("certificate", "Proof that what a lease or node left behind was wiped.");
+    auto options = std::make_shared<Options>();
+    auto door = add_door(*command);
+    command->add_option("--lease", options->lease, "The lease.")->type_name("NAME");
+    command->add_option("--node", options->node, "The node: its newest wipes.")->type_name("NAME");
+    command->add_option("-o,--output", options->file, "Into this file. Default: standard output.")->type_name("FILE");
+    command->callback([options, door, &context] { context.status = certificate(*options, *door, context); });
+}
+
+void add_verify(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("verify", "Check a certificate, without any server.");
+    auto options = std::make_shared<Options>();
+    command->add_option("file", options->file, "The certificate.")->required()->type_name("FILE");
+    add_key(*command, *options);
+    command->add_option("--tenant", options->tenant, "It must be about this tenant.")->type_name("NAME");
+    command->add_option("--lease", options->lease, "It must be about this lease.")->type_name("NAME");
+    command->add_option("--node", options->node, "It must be about this node.")->type_name("NAME");
+    command->footer("Exit status:\n  0  proven\n  2  not a certificate\n  3  not proven, with the reason");
+    command->callback([options, &context] { context.status = verify(*options, context); });
+}
+
+void add_audit(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("audit", "The audit log: read it, prove an entry, verify all of it.");
+    command->require_subcommand(1);
+    auto options = std::make_shared<Options>();
+    CLI::App* list = command->add_subcommand("list", "Records, each checked against its entry in the log.");
+    auto door = add_door(*list);
+    list->add_option("--from", options->from, "The first index. Default: 0.")->type_name("INDEX");
+    list->add_option("--limit", options->limit, "At most so many. Default: 100.")->type_name("COUNT");
+    CLI::Option* tiles =
+        list->add_option("--tiles", options->tiles, "Check the entries against these published tiles too.")
+            ->type_name("DIR");
+    CLI::Option* key =
+        list->add_option("--key", options->key, "The log's verifier key, or a file that holds it.")->type_name("KEY");
+    tiles->needs(key);
+    list->callback([=, &context] { context.status = audit_list(*options, *door, context); });
+    CLI::App* prove =
+        command->add_subcommand("prove", "That an entry is in the log that was signed; from the tiles alone.");
+    prove->add_option("index", options->index, "The entry's index.")->required()->type_name("INDEX");
+    prove->add_option("--tiles", options->tiles, "The directory of the published log.")->required()->type_name("DIR");
+    add_key(*prove, *options);
+    prove->callback([=, &context] { context.status = audit_prove(*options, context); });
+    CLI::App* verify_all =
+        command->add_subcommand("verify", "All tiles, computed anew from the entries; from the tiles alone.");
+    verify_all->add_option("--tiles", options->tiles, "The directory of the published log.")
+        ->required()
+        ->type_name("DIR");
+    verify_all->add_option("--older", options->older, "A checkpoint from before, which this log must continue.")
+        ->type_name("FILE");
+    add_key(*verify_all, *options);
+    verify_all->callback([=, &context] { context.status = audit_verify(*options, context); });
+}
+
+}  // namespace bulkhead::cli

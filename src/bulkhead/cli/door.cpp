@@ -1,0 +1,141 @@
+#include "bulkhead/cli/door.hpp"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <ostream>
+
+#include "bulkhead/auth/secret_file.hpp"
+#include "bulkhead/codec/decode.hpp"
+#include "bulkhead/codec/print.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ContextFile {
+    std::string server, tokenFile, ca;
+    static constexpr void describe(auto&& field) {
+        field("server", &ContextFile::server, "Where the server is.", Rule{.required = true});
+        field("tokenFile", &ContextFile::tokenFile, "The file that holds the token.");
+        field("ca", &ContextFile::ca, "The certificate that vouches for the server.");
+    }
+};
+
+std::string from_environment(const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::string{} : std::string{value};
+}
+
+Result<std::string> read_plain(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    std::string text{std::istreambuf_iterator<char>{file}, {}};
+    if (!file.is_open() || file.bad())
+        return fail(Code::not_found, fmt::format("{}: cannot be read", path), "check the path and its permissions");
+    return text;
+}
+
+Result<DoorOptions> filled_in(DoorOptions options) {
+    const auto take = [](std::string& into, std::string from) {
+        if (into.empty()) into = std::move(from);
+    };
+    take(options.server, from_environment("BULKHEAD_SERVER"));
+    take(options.token_file, from_environment("BULKHEAD_TOKEN_FILE"));
+    take(options.ca_file, from_environment("BULKHEAD_CA"));
+    if (!options.server.empty() && !options.token_file.empty() && !options.ca_file.empty()) return options;
+    const std::string path = context_path();
+    std::error_code ignored;
+    if (fs::exists(path, ignored)) {
+        const auto text = auth::read_secret(path);
+        if (!text) return std::unexpected(text.error());
+        auto known = from_json<ContextFile>(path, *text);
+        if (!known) return std::unexpected(known.error());
+        // A token is shown only to the server it was written down for.
+        if (options.server.empty() || options.server == known->server) {
+            take(options.server, known->server);
+            take(options.token_file, known->tokenFile);
+            take(options.ca_file, known->ca);
+        }
+    }
+    if (options.server.empty())
+        return fail(Code::not_found, "which server?",
+                    "`bulkhead up` starts one and writes it down; or say --server, --token-file and --ca");
+    return options;
+}
+
+}  // namespace
+
+std::shared_ptr<DoorOptions> add_door(CLI::App& command) {
+    auto options = std::make_shared<DoorOptions>();
+    command
+        .add_option("--server", options->server, "The server. Default: $BULKHEAD_SERVER, else what `up` wrote down.")
+        ->type_name("URL");
+    command
+        .add_option("--token-file", options->token_file,
+                    "Holds the token. Default: $BULKHEAD_TOKEN_FILE, else likewise.")
+        ->type_name("FILE");
+    command.add_option("--ca", options->ca_file, "Vouches for the server. Default: $BULKHEAD_CA, else likewise.")
+        ->type_name("FILE");
+    return options;
+}
+
+Result<Client> connect(const DoorOptions& options) {
+    const auto known = filled_in(options);
+    if (!known) return std::unexpected(known.error());
+    Door door{.server = known->server};
+    if (!known->token_file.empty()) {
+        auto token = auth::read_secret(known->token_file);
+        if (!token) return std::unexpected(token.error());
+        door.token = token->substr(0, token->find_first_of("\r\n"));
+    }
+    if (!known->ca_file.empty()) {
+        auto ca = read_plain(known->ca_file);
+        if (!ca) return std::unexpected(ca.error());
+        door.ca_pem = *std::move(ca);
+    }
+    return Client::open(std::move(door));
+}
+
+std::string context_path() {
+    if (std::string path = from_environment("BULKHEAD_CONTEXT"); !path.empty()) return path;
+    std::string config = from_environment("XDG_CONFIG_HOME");
+    if (config.empty()) config = from_environment("HOME") + "/.config";
+    return config + "/bulkhead/context";
+}
+
+Result<> write_context(const DoorOptions& options) {
+    const std::string path = context_path();
+    std::error_code failed;
+    fs::create_directories(fs::path{path}.parent_path(), failed);
+    if (failed)
+        return fail(Code::unavailable, fmt::format("{}: {}", fs::path{path}.parent_path().string(), failed.message()),
+                    "set BULKHEAD_CONTEXT to a file that can be written");
+    return auth::write_secret(
+        path, to_json(ContextFile{.server = options.server, .tokenFile = options.token_file, .ca = options.ca_file}));
+}
+
+int status_of(Code code) {
+    switch (code) {
+        case Code::invalid:
+            return bad_input;
+        case Code::denied:
+        case Code::conflict:
+            return refused;
+        default:
+            return could_not;
+    }
+}
+
+int report(Context& context, const Error& error) {
+    context.err << error.what << '\n';
+    if (!error.remedy.empty()) context.err << "  try: " << error.remedy << '\n';
+    return status_of(error.code);
+}
+
+}  // namespace bulkhead::cli

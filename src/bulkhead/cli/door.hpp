@@ -1,0 +1,28 @@
+// Which server a command talks to: what the person says, else the environment, else what `bulkhead up` wrote down.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bulkhead/cli/client.hpp"
+#include "bulkhead/cli/command.hpp"
+
+namespace bulkhead::cli {
+
+struct DoorOptions {
+    std::string server, token_file, ca_file;
+};
+
+// --server, --token-file and --ca on a command.
+std::shared_ptr<DoorOptions> add_door(CLI::App& command);
+Result<Client> connect(const DoorOptions& options);
+
+// $BULKHEAD_CONTEXT, or bulkhead/context below $XDG_CONFIG_HOME or ~/.config.
+std::string context_path();
+Result<> write_context(const DoorOptions& options);
+
+// Prints what is wrong and what to try; the status that goes with the error's code.
+int report(Context& context, const Error& error);
+int status_of(Code code);
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,147 @@
+// `get` and `describe`: what the server has, as tables, YAML or JSON; and its changes as they happen.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <ostream>
+
+#include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/objects.hpp"
+#include "bulkhead/codec/print.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+struct Options {
+    std::string kind, name, selector, output = "table";
+    bool watch = false;
+    bool wide() const { return output == "wide"; }
+};
+
+std::string printed(const AnyObject& object, const std::string& output) {
+    return std::visit([&](const auto& one) { return output == "json" ? to_json(one) : to_yaml(one); }, object);
+}
+
+// Rows that come one by one cannot wait for the widest: each column is at least as wide as the list had it.
+class LiveTable {
+public:
+    LiveTable(Context& context, std::vector<std::size_t> widths) : context_{context}, widths_{std::move(widths)} {}
+    void print_row(const Row& row, std::string_view mark) {
+        std::string line = fmt::format("{:<9}", mark);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (widths_.size() <= i) widths_.push_back(0);
+            widths_[i] = std::max(widths_[i], row[i].text.size());
+            line += painted(row[i].text, row[i].paint, context_.colour);
+            if (i + 1 < row.size()) line.append(widths_[i] + 2 - row[i].text.size(), ' ');
+        }
+        context_.out << line << '\n' << std::flush;
+    }
+
+private:
+    Context& context_;
+    std::vector<std::size_t> widths_;
+};
+
+int watch(Client& client, const shell::KindName& kind, const Options& options, Context& context) {
+    std::string target =
+        fmt::format("/v1/{}{}{}?watch=true", kind.plural, options.name.empty() ? "" : "/", options.name);
+    if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);
+    LiveTable table{context, {16, 12, 10, 10, 12}};
+    if (options.output == "table" || options.wide()) table.print_row(heading_of(kind.kind, options.wide()), "EVENT");
+    std::string last;
+    for (;;) {
+        bool heard = false;
+        const auto watched = client.watch(target, last, [&](const Client::Event& event) {
+            heard = true;
+            if (!event.id.empty()) last = event.id;
+            if (event.type == "gone") last.clear();
+            if (event.type != "added" && event.type != "modified" && event.type != "deleted") return true;
+            const auto object = read_object(event.data);
+            if (!object) return true;
+            if (options.output == "json")
+                context.out << fmt::format("{{\"event\":\"{}\",\"object\":{}}}\n", event.type, event.data)
+                            << std::flush;
+            else if (options.output == "yaml")
+                context.out << "---\n# " << event.type << '\n' << printed(*object, "yaml") << std::flush;
+            else
+                table.print_row(row_of(*object, options.wide()), event.type);
+            return context.out.good();
+        });
+        if (!context.out.good()) return done;
+        // A stream that ended is taken up where it was; a server that is gone is not waited for.
+        if (!watched && !(heard && watched.error().code != Code::denied)) return report(context, watched.error());
+    }
+}
+
+int get(const Options& options, const DoorOptions& door, Context& context) {
+    const auto kind = parse_kind(options.kind);
+    if (!kind) return report(context, kind.error());
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    if (options.watch) return watch(*client, **kind, options, context);
+    if (!options.name.empty()) {
+        const auto reply = client->get(fmt::format("/v1/{}/{}", (*kind)->plural, percent_encoded(options.name)));
+        if (!reply) return report(context, reply.error());
+        const auto object = read_object(reply->body);
+        if (!object) return report(context, object.error());
+        if (options.output == "json" || options.output == "yaml")
+            context.out << printed(*object, options.output);
+        else
+            print_table(context.out, {heading_of((*kind)->kind, options.wide()), row_of(*object, options.wide())}, 2,
+                        context.colour);
+        return done;
+    }
+    const auto listed = list_all(*client, {(*kind)->kind, options.selector});
+    if (!listed) return report(context, listed.error());
+    if (options.output == "json") {
+        context.out << print_snapshot_json(listed->objects);
+        return done;
+    }
+    if (options.output == "yaml") {
+        context.out << print_snapshot(listed->objects);
+        return done;
+    }
+    std::vector<Row> rows{heading_of((*kind)->kind, options.wide())};
+    for_each_kind([&]<class T>() {
+        for (const T& object : listed->objects.list<T>()) rows.push_back(row_of(object, options.wide()));
+    });
+    if (rows.size() == 1)
+        context.out << fmt::format("no {}\n", (*kind)->plural);
+    else
+        print_table(context.out, rows, 2, context.colour);
+    return done;
+}
+
+}  // namespace
+
+void add_get(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("get", "List objects, or show one.");
+    auto options = std::make_shared<Options>();
+    auto door = add_door(*command);
+    command->description(
+        "List the objects of a kind, or show one.\n\n"
+        "Kinds: policies, classes, tenants, workloads, nodes, leases; in the singular, or as pol, cls, tn, wl, no, "
+        "ls.");
+    command->add_option("kind", options->kind, "What kind of object.")->required()->type_name("KIND");
+    command->add_option("name", options->name, "Only this one.")->type_name("NAME");
+    command->add_option("-o,--output", options->output, "table, wide, yaml or json. Default: table.")
+        ->check(CLI::IsMember({"table", "wide", "yaml", "json"}))
+        ->type_name("FORMAT");
+    command->add_option("-l,--selector", options->selector, "Only objects with these labels: team=vision,env!=prod.")
+        ->type_name("LABELS");
+    command->add_flag("-w,--watch", options->watch, "Go on with every change, until interrupted.");
+    command->callback([options, door, &context] { context.status = get(*options, *door, context); });
+}
+
+void add_describe(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("describe", "Everything the server knows of one object.");
+    auto options = std::make_shared<Options>();
+    options->output = "yaml";
+    auto door = add_door(*command);
+    command->add_option("kind", options->kind, "What kind of object.")->required()->type_name("KIND");
+    command->add_option("name", options->name, "Its name.")->required()->type_name("NAME");
+    command->callback([options, door, &context] { context.status = get(*options, *door, context); });
+}
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,131 @@
+// `queue` and `explain`: why work waits.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <ostream>
+
+#include "bulkhead/cli/contract_text.hpp"
+#include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/objects.hpp"
+#include "bulkhead/codec/decode.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+struct Options {
+    std::string workload, output = "table";
+};
+
+std::string text_at(const Node& node, std::string_view name) {
+    const Node* found = node.find(name);
+    return found != nullptr && found->type == Node::Type::scalar ? found->text : std::string{};
+}
+
+std::vector<std::string> reasons_of(const Node& node) {
+    std::vector<std::string> out;
+    if (const Node* list = node.find("reasons"))
+        for (const Node* each : list->items) out.push_back(each->text);
+    return out;
+}
+
+int queue(const Options& options, const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    const auto reply = client->get("/v1/queue");
+    if (!reply) return report(context, reply.error());
+    if (options.output == "json") {
+        context.out << reply->body << '\n';
+        return done;
+    }
+    const ReadText read = read_documents("the answer", reply->body);
+    const Node* items = read.documents.empty() ? nullptr : read.documents.front().root->find("items");
+    if (items == nullptr || items->items.empty()) {
+        context.out << "nothing waits\n";
+        return done;
+    }
+    std::vector<Row> rows{{{"#", dim},
+                           {"WORKLOAD", dim},
+                           {"TENANT", dim},
+                           {"PHASE", dim},
+                           {"PRIORITY", dim},
+                           {"GPUS", dim},
+                           {"SINCE", dim},
+                           {"WHY", dim}}};
+    for (const Node* item : items->items) {
+        const auto reasons = reasons_of(*item);
+        const std::string phase = text_at(*item, "phase");
+        rows.push_back({{text_at(*item, "place")},
+                        {text_at(*item, "workload")},
+                        {text_at(*item, "tenant")},
+                        {phase, phase == "refused" ? red : yellow},
+                        {text_at(*item, "priority")},
+                        {text_at(*item, "gpus")},
+                        {text_at(*item, "since")},
+                        {reasons.empty() ? "" : reasons.front()}});
+    }
+    print_table(context.out, rows, 2, context.colour);
+    return done;
+}
+
+int explain(const Options& options, const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    const auto reply = client->get(fmt::format("/v1/workloads/{}/explain", percent_encoded(options.workload)));
+    if (!reply) return report(context, reply.error());
+    if (options.output == "json") {
+        context.out << reply->body << '\n';
+        return done;
+    }
+    const ReadText read = read_documents("the answer", reply->body);
+    if (read.documents.empty()) return report(context, {Code::corrupt, "the server's answer cannot be read", ""});
+    const Node& root = *read.documents.front().root;
+    context.out << fmt::format("{} of {}: {}", painted(text_at(root, "workload"), bold, context.colour),
+                               text_at(root, "tenant"), text_at(root, "phase"));
+    if (const std::string since = text_at(root, "since"); !since.empty()) context.out << " since " << since;
+    if (const std::string lease = text_at(root, "lease"); !lease.empty()) context.out << ", lease " << lease;
+    context.out << '\n';
+    for (const std::string& reason : reasons_of(root)) context.out << "  - " << wrapped(reason, 4) << '\n';
+    std::vector<Diagnostic> errors;
+    if (const Node* node = root.find("contract")) {
+        Contract contract;
+        if (decode(*node, "the answer", contract, errors)) print_whole(context.out, contract, context.colour);
+        return done;
+    }
+    if (const Node* node = root.find("refusal")) {
+        Refusal refusal;
+        if (decode(*node, "the answer", refusal, errors)) print_whole(context.out, refusal, context.colour);
+        return refused;
+    }
+    return done;
+}
+
+void add_output(CLI::App& command, Options& options) {
+    command.add_option("-o,--output", options.output, "table or json. Default: table.")
+        ->check(CLI::IsMember({"table", "json"}))
+        ->type_name("FORMAT");
+}
+
+}  // namespace
+
+void add_queue(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("queue", "Work that waits, in order, each with its reason.");
+    auto options = std::make_shared<Options>();
+    auto door = add_door(*command);
+    add_output(*command, *options);
+    command->callback([options, door, &context] { context.status = queue(*options, *door, context); });
+}
+
+void add_explain(CLI::App& app, Context& context) {
+    CLI::App* command =
+        app.add_subcommand("explain", "Why a workload waits, runs or was refused, and under which contract.");
+    auto options = std::make_shared<Options>();
+    auto door = add_door(*command);
+    add_output(*command, *options);
+    command->add_option("workload", options->workload, "The workload.")->required()->type_name("NAME");
+    command->footer("Exit status:\n  0  it has a contract\n  1  no such workload\n  3  it is refused");
+    command->callback([options, door, &context] { context.status = explain(*options, *door, context); });
+}
+
+}  // namespace bulkhead::cli

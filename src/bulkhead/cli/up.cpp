@@ -1,0 +1,300 @@
+// `up`: a whole fleet on one machine, without a GPU: the server and a few agents as processes of their own.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <ostream>
+#include <sstream>
+
+#include "bulkhead/auth/secret_file.hpp"
+#include "bulkhead/cli/children.hpp"
+#include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/first_steps.hpp"
+#include "bulkhead/cli/objects.hpp"
+#include "bulkhead/codec/document.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+    int nodes = 3, gpus = 8, drives = 2;
+    std::int64_t time = 20;
+    std::string model = "h100-80gb-sxm5", data;
+    std::uint16_t port = 7443, agent_port = 7444;
+    bool no_context = false;
+};
+
+std::string default_data() {
+    const char* const data = std::getenv("XDG_DATA_HOME");
+    if (data != nullptr && *data != '\0') return std::string{data} + "/bulkhead";
+    const char* const home = std::getenv("HOME");
+    return std::string{home == nullptr ? "." : home} + "/.local/share/bulkhead";
+}
+
+// As a person can type it here.
+std::string this_program() {
+    const char* const path = std::getenv("PATH");
+    std::istringstream folders{path == nullptr ? "" : path};
+    std::error_code failed;
+    const fs::path self = fs::read_symlink("/proc/self/exe", failed);
+    for (std::string folder; std::getline(folders, folder, ':');)
+        if (fs::equivalent(fs::path{folder} / "bulkhead", self, failed)) return "bulkhead";
+    const std::string near = fs::relative(self, failed).string();
+    return near.empty() || near.starts_with("..") ? self.string() : near;
+}
+
+std::string line_of(const std::string& path, int number) {
+    std::ifstream file{path};
+    std::string line;
+    for (int i = 0; i < number; ++i)
+        if (!std::getline(file, line)) return {};
+    return line;
+}
+
+sigset_t stop_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+// True when a signal came within the time.
+bool told_to_stop(std::chrono::milliseconds within) {
+    const sigset_t set = stop_signals();
+    const timespec moment{.tv_sec = within.count() / 1000, .tv_nsec = (within.count() % 1000) * 1'000'000};
+    return sigtimedwait(&set, nullptr, &moment) > 0;
+}
+
+// A node nobody knows starts dirty: its first leases wait until it was wiped once.
+bool is_being_wiped(const GpuNode& node) {
+    for (const NodeGpus& gpu : node.status.gpus)
+        for (const GpuSlice& slice : gpu.slices)
+            if (slice.state == CleanState::sanitizing) return true;
+    return node.status.host && node.status.host->state == CleanState::sanitizing;
+}
+
+class Up {
+public:
+    Up(Options options, Context& context) : options_{std::move(options)}, context_{context} {}
+
+    int run() {
+        const sigset_t set = stop_signals();
+        ::sigprocmask(SIG_BLOCK, &set, nullptr);
+        if (options_.data.empty()) options_.data = default_data();
+        std::error_code failed;
+        options_.data = fs::absolute(options_.data, failed).lexically_normal().string();
+        fs::create_directories(options_.data + "/nodes", failed);
+        fs::permissions(options_.data, fs::perms::owner_all, failed);
+        if (auto started = start(); !started) {
+            children_.stop();
+            if (stopping_) return done;
+            report(context_, started.error());
+            return could_not;
+        }
+        tell();
+        return stay();
+    }
+
+private:
+    std::string path(const std::string& name) const { return options_.data + "/" + name; }
+    std::string node_name(int index) const { return fmt::format("node-{:02}", index); }
+
+    Result<> start() {
+        // Nodes that were enrolled know the port of the last time.
+        const std::string before = line_of(path("address"), 2);
+        const std::string agent_port =
+            options_.agent_port == 0 && !before.empty() ? before : std::to_string(options_.agent_port);
+        std::remove(path("address").c_str());
+        auto server = children_.start("server",
+                                      {"serve", "--data", options_.data, "--port", std::to_string(options_.port),
+                                       "--agent-port", agent_port, "--simulated-fleet"},
+                                      path("server.log"));
+        if (!server) return std::unexpected(server.error());
+        if (auto ready = wait_for("the server", 30s, [&] { return fs::exists(path("address")); }); !ready) return ready;
+        door_ = {.server = line_of(path("address"), 1),
+                 .token_file = path("keys/admin.token"),
+                 .ca_file = path("keys/ca.crt")};
+        auto client = connect(door_);
+        if (!client) return std::unexpected(client.error());
+        client_.emplace(*std::move(client));
+        if (auto made = make_policy(); !made) return made;
+        for (int i = 1; i <= options_.nodes; ++i)
+            if (auto started = start_agent(i); !started) return started;
+        return wait_for("the nodes", 60s, [&] { return ready_nodes() >= options_.nodes; });
+    }
+
+    Result<> wait_for(std::string_view what, std::chrono::seconds limit, const std::function<bool()>& holds) {
+        const auto until = Clock::now() + limit;
+        while (Clock::now() < until) {
+            if (holds()) return {};
+            if (const std::string name = children_.ended(); !name.empty())
+                return fail(Code::unavailable, fmt::format("{} has ended: {}", name, last_line(name)),
+                            fmt::format("read {}", log_of(name)));
+            if (told_to_stop(50ms)) {
+                stopping_ = true;
+                return fail(Code::unavailable, "stopped", "");
+            }
+        }
+        return fail(Code::timeout, fmt::format("{} did not get ready within {} s", what, limit.count()),
+                    fmt::format("read {}", path("server.log")));
+    }
+
+    std::string log_of(const std::string& name) const {
+        return name == "server" ? path("server.log") : path("nodes/" + name + ".log");
+    }
+    std::string last_line(const std::string& name) const {
+        std::ifstream file{log_of(name)};
+        std::string line, last;
+        while (std::getline(file, line))
+            if (!line.empty()) last = line;
+        return last;
+    }
+
+    Result<> make_policy() {
+        const auto listed = list_all(*client_, {ObjectKind::policy, {}});
+        if (!listed) return std::unexpected(listed.error());
+        if (!listed->objects.policies.empty()) return {};
+        const auto reply = client_->ask({.method = "POST",
+                                         .target = "/v1/apply",
+                                         .body = std::string{first_policy},
+                                         .content_type = "application/yaml"});
+        if (!reply) return std::unexpected(reply.error());
+        return {};
+    }
+
+    Result<> start_agent(int index) {
+        const std::string name = node_name(index), folder = path("nodes/" + name);
+        std::vector<std::string> arguments{"agent",
+                                           "--data",
+                                           folder,
+                                           "--name",
+                                           name,
+                                           "--model",
+                                           options_.model,
+                                           "--gpus",
+                                           std::to_string(options_.gpus),
+                                           "--drives",
+                                           std::to_string(options_.drives),
+                                           "--time",
+                                           std::to_string(options_.time)};
+        if (!fs::exists(folder + "/node.json")) {
+            const auto reply = client_->post("/v1/tokens/enrolment", fmt::format(R"({{"node":"{}"}})", name));
+            if (!reply) return std::unexpected(reply.error());
+            const ReadText read = read_documents("the answer", reply->body);
+            const Node* token = read.documents.empty() ? nullptr : read.documents.front().root->find("token");
+            if (token == nullptr) return fail(Code::corrupt, "the server gave no token", "");
+            if (auto kept = auth::write_secret(path("nodes/" + name + ".token"), token->text); !kept) return kept;
+            for (const std::string& more : {std::string{"--server"}, door_.server, std::string{"--ca"}, door_.ca_file,
+                                            std::string{"--token-file"}, path("nodes/" + name + ".token")})
+                arguments.push_back(more);
+        }
+        const auto child = children_.start(name, std::move(arguments), log_of(name));
+        if (!child) return std::unexpected(child.error());
+        return {};
+    }
+
+    int ready_nodes() {
+        const auto listed = list_all(*client_, {ObjectKind::node, {}});
+        if (!listed) return 0;
+        int ready = 0;
+        for (const GpuNode& node : listed->objects.nodes)
+            ready += node.status.phase == NodePhase::ready && !is_being_wiped(node) ? 1 : 0;
+        return ready;
+    }
+
+    void tell() {
+        const std::string steps = path("first-steps.yaml"), refusal = path("refused.yaml");
+        std::ofstream{steps} << first_steps({options_.nodes, options_.gpus, options_.model});
+        std::ofstream{refusal} << refused_steps;
+        if (!options_.no_context)
+            if (const auto kept = write_context(door_); !kept) report(context_, kept.error());
+        const std::string how = options_.no_context ? fmt::format(" --server {} --token-file {} --ca {}", door_.server,
+                                                                  door_.token_file, door_.ca_file)
+                                                    : "";
+        context_.out << fmt::format(
+                            "A fleet of {} nodes with {} x {} each, simulated: there is no GPU behind it, and "
+                            "everything it states says so.\n\n"
+                            "  server  {}\n  token   {}\n  ca      {}\n  log key {}\n  logs    {}\n\n"
+                            "Three things to try, in another terminal:\n",
+                            options_.nodes, options_.gpus, options_.model, door_.server, door_.token_file,
+                            door_.ca_file, path("keys/log.vkey"), path("server.log"))
+                     << fmt::format(
+                            "  {0} apply -f {1}{2} && {0} fleet{2}\n"
+                            "  {0} apply -f {3}{2}\n"
+                            "  {0} explain fraud-scoring{2}\n\n"
+                            "Ctrl-C stops all of it; what it knows stays in {4}.\n",
+                            this_program(), steps, how, refusal, options_.data)
+                     << std::flush;
+    }
+
+    // An agent that ends is started again, as an init system would; without the server there is nothing to do.
+    int stay() {
+        for (;;) {
+            if (told_to_stop(500ms)) break;
+            const std::string name = children_.ended();
+            if (name.empty()) continue;
+            context_.err << fmt::format("{} has ended: {}\n", name, last_line(name));
+            if (name == "server") {
+                children_.stop();
+                return could_not;
+            }
+            if (told_to_stop(1000ms)) break;
+            for (int i = 1; i <= options_.nodes; ++i)
+                if (node_name(i) == name)
+                    if (const auto again = start_agent(i); !again) report(context_, again.error());
+        }
+        context_.out << "stopping\n" << std::flush;
+        children_.stop();
+        return done;
+    }
+
+    Options options_;
+    Context& context_;
+    Children children_;
+    DoorOptions door_;
+    std::optional<Client> client_;
+    bool stopping_ = false;
+};
+
+}  // namespace
+
+void add_up(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("up", "A whole fleet on this machine: server and simulated nodes.");
+    auto options = std::make_shared<Options>();
+    command->add_option("--nodes", options->nodes, "How many nodes. Default: 3.")
+        ->check(CLI::Range(1, 64))
+        ->type_name("COUNT");
+    command->add_option("--gpus", options->gpus, "GPUs of each. Default: 8.")
+        ->check(CLI::Range(1, 16))
+        ->type_name("COUNT");
+    command->add_option("--drives", options->drives, "Drives of each. Default: 2.")
+        ->check(CLI::Range(0, 64))
+        ->type_name("COUNT");
+    command->add_option("--model", options->model, "Their model. Default: h100-80gb-sxm5.")->type_name("MODEL");
+    command->add_option("--data", options->data, "Where everything is kept. Default: ~/.local/share/bulkhead.")
+        ->type_name("DIR");
+    command->add_option("--port", options->port, "HTTPS; 0: any free one. Default: 7443.")->type_name("PORT");
+    command->add_option("--agent-port", options->agent_port, "gRPC; 0: any free one. Default: 7444.")
+        ->type_name("PORT");
+    command
+        ->add_option("--time", options->time, "How much of the modelled time things take, in thousandths. Default: 20.")
+        ->check(CLI::Range(0, 100'000))
+        ->type_name("THOUSANDTHS");
+    command->add_flag("--no-context", options->no_context, "Do not write down server and token for other commands.");
+    command->callback([options, &context] { context.status = Up{*options, context}.run(); });
+}
+
+}  // namespace bulkhead::cli

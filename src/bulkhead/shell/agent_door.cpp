@@ -1,0 +1,132 @@
+#include "bulkhead/shell/agent_door.hpp"
+
+#include <fmt/core.h>
+
+#include "bulkhead/auth/ca.hpp"
+#include "bulkhead/codec/decode.hpp"
+#include "bulkhead/shell/catalog.hpp"
+
+namespace bulkhead::shell {
+
+void NodeRegistry::take(const Row& row) {
+    if (row.table == Table::node) {
+        if (const auto old = names_.find(row.key); old != names_.end()) {
+            if (!row.erased) return;  // a node keeps its name
+            rows_.erase(old->second);
+            names_.erase(old);
+        } else if (!row.erased) {
+            const auto object = read_object(row);
+            invariant(object.has_value(), "a stored node can be read");
+            names_[row.key] = (*object)->name;
+            rows_[(*object)->name] = row.key;
+        }
+    } else if (row.table == Table::key) {
+        if (const auto old = key_nodes_.find(row.key); old != key_nodes_.end()) {
+            keys_[old->second].erase(row.key);
+            key_nodes_.erase(old);
+        }
+        if (row.erased) return;
+        auto key = from_json<KeyRow>("a node's key", row.body);
+        invariant(key.has_value(), "a stored key can be read");
+        key_nodes_[row.key] = key->node;
+        keys_[key->node].insert_or_assign(row.key, *std::move(key));
+    }
+}
+
+void NodeRegistry::loaded(const Reign& reign) {
+    const std::lock_guard lock{mutex_};
+    names_.clear();
+    rows_.clear();
+    keys_.clear();
+    key_nodes_.clear();
+    for (const Row& row : reign.rows) take(row);
+}
+
+void NodeRegistry::committed(const Batch& batch) {
+    const std::lock_guard lock{mutex_};
+    for (const Row& row : batch.rows) take(row);
+}
+
+Result<std::string> NodeRegistry::admit(std::string_view certificate) const {
+    const auto peer = auth::read_peer(certificate);
+    if (!peer) return fail(Code::denied, peer.error().what, "enrol the node");
+    const std::lock_guard lock{mutex_};
+    const auto row = rows_.find(peer->node);
+    if (row == rows_.end())
+        return fail(Code::denied, fmt::format("node {} is not enrolled here", peer->node), "enrol it");
+    if (const auto keys = keys_.find(row->second); keys != keys_.end())
+        for (const auto& [number, key] : keys->second)
+            if (!key.retired && key.certificate == peer->fingerprint) return peer->node;
+    return fail(Code::denied, fmt::format("the certificate of node {} is not good any more", peer->node),
+                "it was revoked, or the node was enrolled anew: enrol it again");
+}
+
+void AgentDoor::open(Loop& loop, wire::AgentServer& server) {
+    loop_.store(&loop);
+    server_.store(&server);
+    server_.notify_all();
+}
+
+// The core knows no session any more: whoever is connected says hello again.
+void AgentDoor::loaded(const Reign& reign) {
+    epoch_.store(reign.epoch);
+    wire::AgentServer* const server = server_.load();
+    if (server == nullptr) return;
+    std::map<std::uint64_t, std::string> open;
+    {
+        const std::lock_guard lock{mutex_};
+        open = sessions_;
+    }
+    for (const auto& [session, node] : open) server->close(session, "the control plane starts anew; come back");
+}
+
+void AgentDoor::allowed(const Effects& effects) {
+    wire::AgentServer* const server = server_.load();
+    if (server == nullptr) return;
+    for (const Effects::Welcome& welcome : effects.welcomes)
+        server->welcome(welcome.session, epoch_.load(), heartbeat_every_);
+    for (const Effects::Acknowledge& ack : effects.acknowledgements) server->acknowledge(ack.session, ack.number);
+    for (const Effects::ToNode& order : effects.orders)
+        if (const auto sent = server->send(order.session, order.order); !sent)
+            log_.error("an order cannot be sent", {{"node", order.node}, {"what", sent.error().what}});
+    for (const Effects::Close& close : effects.closes) server->close(close.session, close.why);
+}
+
+Result<std::string> AgentDoor::admit(std::string_view certificate) {
+    server_.wait(nullptr);  // only in the moment between listening and open()
+    auto node = registry_.admit(certificate);
+    if (!node) log_.warning("an agent was turned away", {{"what", node.error().what}});
+    return node;
+}
+
+void AgentDoor::on_hello(const std::string& node, std::uint64_t session, Hello&& hello) {
+    {
+        const std::lock_guard lock{mutex_};
+        sessions_[session] = node;
+    }
+    log_.info("an agent says hello",
+              {{"node", node}, {"session", static_cast<std::int64_t>(session)}, {"version", hello.agent_version}});
+    if (const auto told = loop_.load()->tell(AgentHello{node, session, std::move(hello)}); !told)
+        server_.load()->close(session, told.error().what);
+}
+
+void AgentDoor::on_report(const std::string& node, std::uint64_t session, Report&& report) {
+    // What does not get in is sent again after the next hello: everything not acknowledged is.
+    if (const auto told = loop_.load()->tell(AgentReport{node, session, std::move(report)}); !told)
+        server_.load()->close(session, told.error().what);
+}
+
+void AgentDoor::on_heartbeat(const std::string& node, std::uint64_t session) {
+    static_cast<void>(loop_.load()->tell(AgentHeartbeat{node, session}));  // the next one will do
+}
+
+void AgentDoor::on_gone(const std::string& node, std::uint64_t session, std::string_view why) {
+    {
+        const std::lock_guard lock{mutex_};
+        sessions_.erase(session);
+    }
+    log_.info("an agent is gone", {{"node", node}, {"session", static_cast<std::int64_t>(session)}, {"why", why}});
+    static_cast<void>(loop_.load()->tell(AgentGone{node, session}));  // a core that is being rebuilt knows no session
+}
+
+}  // namespace bulkhead::shell

@@ -1,0 +1,63 @@
+// Between the agents' sessions and the commit loop: who may connect, what they say becomes events, and what the core
+// decided leaves once it is durable.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "bulkhead/core/persisted.hpp"
+#include "bulkhead/shell/loop.hpp"
+#include "bulkhead/wire/agent_server.hpp"
+
+namespace bulkhead::shell {
+
+// Which certificates are good: those that the enrolled, unrevoked keys were enrolled with.
+class NodeRegistry final : public Follower {
+public:
+    void loaded(const Reign& reign) override;
+    void committed(const Batch& batch) override;
+    // `denied`: the node is unknown, revoked, or has a newer certificate.
+    Result<std::string> admit(std::string_view certificate) const;
+
+private:
+    void take(const Row& row);
+
+    mutable std::mutex mutex_;
+    std::map<std::int64_t, std::string> names_;                    // node row to name
+    std::map<std::string, std::int64_t, std::less<>> rows_;        // and back
+    std::map<std::int64_t, std::map<std::int64_t, KeyRow>> keys_;  // node row to key rows
+    std::map<std::int64_t, std::int64_t> key_nodes_;               // key row to node row
+};
+
+class AgentDoor final : public Follower, public wire::AgentServer::Handler {
+public:
+    AgentDoor(const NodeRegistry& registry, Duration heartbeat_every, Log& log)
+        : registry_{registry}, heartbeat_every_{heartbeat_every}, log_{log} {}
+
+    // Sessions wait until both are there.
+    void open(Loop& loop, wire::AgentServer& server);
+
+    void loaded(const Reign& reign) override;
+    void allowed(const Effects& effects) override;
+
+    Result<std::string> admit(std::string_view certificate) override;
+    void on_hello(const std::string& node, std::uint64_t session, Hello&& hello) override;
+    void on_report(const std::string& node, std::uint64_t session, Report&& report) override;
+    void on_heartbeat(const std::string& node, std::uint64_t session) override;
+    void on_gone(const std::string& node, std::uint64_t session, std::string_view why) override;
+
+private:
+    const NodeRegistry& registry_;
+    const Duration heartbeat_every_;
+    Log& log_;
+    std::atomic<Loop*> loop_{nullptr};
+    std::atomic<wire::AgentServer*> server_{nullptr};
+    std::atomic<std::int64_t> epoch_{0};
+    std::mutex mutex_;
+    std::map<std::uint64_t, std::string> sessions_;
+};
+
+}  // namespace bulkhead::shell

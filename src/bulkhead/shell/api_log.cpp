@@ -1,0 +1,130 @@
+// The audit log: its signed checkpoint and tiles as they lie on disk, records for those who may read them,
+// certificates.
+#include <fmt/core.h>
+
+#include <charconv>
+
+#include "bulkhead/audit/files.hpp"
+#include "bulkhead/codec/print.hpp"
+#include "bulkhead/evidence/tile.hpp"
+#include "bulkhead/shell/api.hpp"
+#include "bulkhead/store/backup.hpp"
+
+namespace bulkhead::shell {
+
+namespace {
+
+Result<std::int64_t> number_of(const Call& call, std::string_view name, std::int64_t otherwise, std::int64_t most) {
+    const std::string_view text = call.query(name);
+    if (text.empty()) return otherwise;
+    std::int64_t number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number < 0 || number > most)
+        return fail(Code::invalid, fmt::format("{} is not a number this takes", name), fmt::format("0 to {}", most));
+    return number;
+}
+
+}  // namespace
+
+void Api::serve_tile(const std::string& path, std::string content_type, const Respond& respond) {
+    const auto files = audit::open_directory(settings_.tiles);
+    if (!files) return respond(problem(files.error()));
+    auto bytes = (*files)->read(path);
+    if (!bytes) return respond(problem(bytes.error()));
+    if (!*bytes)
+        return respond(problem(
+            Error{Code::not_found, fmt::format("the log has no {} yet", path), "read the checkpoint for its size"}));
+    respond({.content_type = std::move(content_type), .body = **std::move(bytes)});
+}
+
+void Api::log_checkpoint(const Call&, const Respond& respond) {
+    serve_tile("checkpoint", "text/plain; charset=utf-8", respond);
+}
+
+void Api::log_key(const Call&, const Respond& respond) {
+    respond({.content_type = "text/plain; charset=utf-8", .body = settings_.verifier_key + "\n"});
+}
+
+void Api::log_tile(const Call& call, const Respond& respond) {
+    // Only what the log itself would have written is looked for: no other name reaches the disk.
+    const auto tile = evidence::parse_tile_path("tile/" + call.path("path"));
+    if (!tile)
+        return respond(problem(
+            Error{Code::not_found, "this is not the path of a tile", "c2sp.org/tlog-tiles says how they are named"}));
+    serve_tile(evidence::path_of(*tile), "application/octet-stream", respond);
+}
+
+void Api::log_records(const Call& call, const Respond& respond) {
+    const auto from = number_of(call, "from", 0, INT64_MAX - 1000);
+    const auto limit = number_of(call, "limit", 100, 1000);
+    if (!from || !limit) return respond(problem(!from ? from.error() : limit.error()));
+    const auto leaves = parts_.certificates.leaves(*from, *limit);
+    if (!leaves) return respond(problem(leaves.error()));
+    JsonWriter json{JsonLayout::compact};
+    json.begin_object();
+    json.key("items");
+    json.begin_array();
+    for (const Leaf& leaf : *leaves) {
+        json.begin_object();
+        json.member("index", leaf.index);
+        json.member("entry", to_hex(bytes_of(leaf.entry)));
+        if (leaf.payload.empty()) {
+            json.member("lost", true);
+        } else {
+            json.member("salt", to_hex(leaf.salt));
+            json.member("payload", leaf.payload);
+        }
+        json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+    respond({.body = json.take()});
+}
+
+void Api::certificates(const Call& call, const Respond& respond) {
+    const std::string lease{call.query("lease")}, node{call.query("node")};
+    if (lease.empty() == node.empty())
+        return respond(
+            problem(Error{Code::invalid, "a certificate is about one lease or one node", "?lease=NAME or ?node=NAME"}));
+    const auto limit = number_of(call, "limit", 100, 100);
+    if (!limit) return respond(problem(limit.error()));
+    const auto found = parts_.certificates.of(lease.empty() ? Certificates::About::node : Certificates::About::lease,
+                                              lease.empty() ? node : lease, static_cast<std::size_t>(*limit));
+    if (!found) return respond(problem(found.error()));
+    JsonWriter json;
+    json.begin_object();
+    json.member("version", "bulkhead.dev/certificates/v1");
+    json.key("certificates");
+    json.begin_array();
+    for (const evidence::Certificate& certificate : *found) write(json, certificate);
+    json.end_array();
+    json.end_object();
+    respond({.body = json.take()});
+}
+
+void Api::backup(const Call&, const Respond& respond) {
+    if (backing_up_.exchange(true))
+        return respond(problem(Error{Code::conflict, "a backup is being taken", "ask again when it is done"}));
+    const auto take = [&]() -> Result<Response> {
+        const std::string path = fmt::format("{}/backup-{}.db", settings_.scratch, now().ms);
+        auto copy = store::Backup::start(settings_.store, path);
+        if (!copy) return std::unexpected(copy.error());
+        for (;;) {
+            const auto progress = copy->step();
+            if (!progress) return std::unexpected(progress.error());
+            if (progress->done) break;
+        }
+        Response response{.content_type = "application/vnd.sqlite3", .file = path};
+        const store::Position position = copy->position();
+        response.headers = {{"Bulkhead-Epoch", std::to_string(position.epoch)},
+                            {"Bulkhead-Log-Size", std::to_string(position.log_size)}};
+        return response;
+    };
+    auto response = take();
+    backing_up_.store(false);
+    if (!response) return respond(problem(response.error()));
+    parts_.log.info("backup taken", {{"log_size", response->headers[1].second}});
+    respond(*std::move(response));
+}
+
+}  // namespace bulkhead::shell

@@ -1,0 +1,189 @@
+// The six kinds: list, watch, read, write, delete.
+#include <fmt/core.h>
+
+#include <charconv>
+
+#include "bulkhead/base/hash.hpp"
+#include "bulkhead/codec/decode.hpp"
+#include "bulkhead/codec/print.hpp"
+#include "bulkhead/shell/api.hpp"
+#include "bulkhead/shell/body.hpp"
+#include "bulkhead/shell/watch.hpp"
+
+namespace bulkhead::shell {
+
+namespace {
+
+constexpr std::size_t most_of_a_page = 1000;
+
+Result<std::size_t> limit_of(const Call& call, std::size_t most) {
+    const std::string_view text = call.query("limit");
+    if (text.empty()) return most;
+    std::size_t limit = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), limit);
+    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || limit < 1 || limit > most)
+        return fail(Code::invalid, "limit is not a number this takes", fmt::format("1 to {}", most));
+    return limit;
+}
+
+Result<bool> truth_of(const Call& call, std::string_view name) {
+    const std::string_view text = call.query(name);
+    if (text.empty() || text == "false") return false;
+    if (text == "true") return true;
+    return fail(Code::invalid, fmt::format("{} is neither true nor false", name), fmt::format("{}=true", name));
+}
+
+std::string list_body(const Catalog& catalog, const Catalog::Page& page) {
+    std::string body = fmt::format(R"({{"apiVersion":"{}","kind":"List","metadata":{{"resourceVersion":"{}")",
+                                   api_version, catalog.print_point(page.number));
+    if (page.more) body += fmt::format(R"(,"continue":"{}")", to_hex(page.objects.back()->name));
+    body += R"(},"items":[)";
+    std::size_t bytes = body.size();
+    for (const ObjectPtr& object : page.objects) bytes += object->body.size() + 1;
+    body.reserve(bytes + 2);
+    bool first = true;
+    for (const ObjectPtr& object : page.objects) {
+        if (!std::exchange(first, false)) body += ',';
+        body += object->body;
+    }
+    body += "]}";
+    return body;
+}
+
+ObjectKind kind_of_path(const Call& call) { return kind_by_plural(call.path("kind"))->kind; }
+
+// "\"abc\"" or "*" or nothing; weak tags and lists of tags are more than our versions need.
+Result<std::string> version_in(const std::string& tag) {
+    if (tag.empty() || tag == "*") return std::string{};
+    if (tag.size() >= 2 && tag.front() == '"' && tag.back() == '"' && tag.find('"', 1) == tag.size() - 1)
+        return tag.substr(1, tag.size() - 2);
+    return fail(Code::invalid, "If-Match is not one version in quotes", "send the ETag as it was given");
+}
+
+}  // namespace
+
+void Api::list(const Call& call, const Respond& respond) {
+    const ObjectKind kind = kind_of_path(call);
+    const auto watching = truth_of(call, "watch");
+    if (!watching) return respond(problem(watching.error()));
+    if (*watching) return watch(call, kind, {}, respond);
+    if (!call.query("resourceVersion").empty())
+        return respond(problem(Error{Code::invalid, "resourceVersion goes with watch=true", "leave it out"}));
+    Catalog::Query query;
+    auto selector = Selector::parse(call.query("labelSelector"));
+    if (!selector) return respond(problem(selector.error()));
+    query.selector = *std::move(selector);
+    const auto limit = limit_of(call, most_of_a_page);
+    if (!limit) return respond(problem(limit.error()));
+    query.limit = *limit;
+    if (const std::string_view token = call.query("continue"); !token.empty()) {
+        auto after = from_hex(token);
+        if (!after || !is_valid(Format::name, *after))
+            return respond(
+                problem(Error{Code::invalid, "continue is not what a page ended with", "begin anew without it"}));
+        query.after = *std::move(after);
+    }
+    respond({.body = list_body(parts_.catalog, parts_.catalog.list(kind, query))});
+}
+
+void Api::get(const Call& call, const Respond& respond) {
+    const ObjectKind kind = kind_of_path(call);
+    const std::string& name = call.path("name");
+    const auto watching = truth_of(call, "watch");
+    if (!watching) return respond(problem(watching.error()));
+    if (*watching) return watch(call, kind, name, respond);
+    const ObjectPtr object = parts_.catalog.get(kind, name);
+    if (!object)
+        return respond(problem(Error{Code::not_found, fmt::format("there is no {} {}", name_of(kind).type, name),
+                                     fmt::format("GET /v1/{} lists them", name_of(kind).plural)}));
+    const std::string tag = fmt::format("\"{}\"", object->version);
+    if (call.request.head.if_none_match == tag) return respond({.status = 304, .headers = {{"ETag", tag}}});
+    respond({.headers = {{"ETag", tag}}, .shared = {object, &object->body}});
+}
+
+void Api::watch(const Call& call, ObjectKind kind, std::string name, const Respond& respond) {
+    WatchQuery query{.kind = kind, .name = std::move(name)};
+    auto selector = Selector::parse(call.query("labelSelector"));
+    if (!selector) return respond(problem(selector.error()));
+    query.selector = *std::move(selector);
+    const std::string& resumed = call.request.head.last_event_id;
+    const std::string_view point = resumed.empty() ? call.query("resourceVersion") : std::string_view{resumed};
+    if (!point.empty()) {
+        query.after = parts_.catalog.parse_point(point);
+        if (!query.after || !parts_.catalog.changes_after(*query.after, 1))
+            return respond(problem(
+                Error{Code::not_found, "what changed since that point is forgotten", "list anew, and watch from there"},
+                410));
+    }
+    Response response{.content_type = "text/event-stream"};
+    response.feed = watch_feed(parts_.catalog, std::move(query));
+    respond(std::move(response));
+}
+
+void Api::create(const Call& call, const Respond& respond) {
+    const KindName& kind = *kind_by_plural(call.path("kind"));
+    auto object = read_one_object(call.request, kind.type, {});
+    if (!object) return respond(problem(object.error()));
+    std::string name = metadata_of(*object).name;
+    change(call, command::Apply{.objects = {*std::move(object)}, .mode = command::Mode::create}, kind.kind,
+           std::move(name), respond);
+}
+
+void Api::replace(const Call& call, const Respond& respond) {
+    const KindName& kind = *kind_by_plural(call.path("kind"));
+    const std::string& name = call.path("name");
+    auto object = read_one_object(call.request, kind.type, name);
+    if (!object) return respond(problem(object.error()));
+    const auto version = version_in(call.request.head.if_match);
+    if (!version) return respond(problem(version.error()));
+    if (call.request.head.if_match.empty() && metadata_of(*object).resourceVersion.empty())
+        return respond(problem(Error{Code::conflict, "replacing needs the version that is replaced",
+                                     "send If-Match with the ETag, or If-Match: * for whichever it is"},
+                               428));
+    change(call,
+           command::Apply{.objects = {*std::move(object)}, .mode = command::Mode::replace, .if_version = *version},
+           kind.kind, name, respond);
+}
+
+void Api::remove(const Call& call, const Respond& respond) {
+    const ObjectKind kind = kind_of_path(call);
+    const auto version = version_in(call.request.head.if_match);
+    if (!version) return respond(problem(version.error()));
+    change(call, command::Delete{.kind = kind, .name = call.path("name"), .if_version = *version}, kind,
+           call.path("name"), respond);
+}
+
+void Api::apply_all(const Call& call, bool dry_run, const Respond& respond) {
+    auto objects = read_objects(call.request);
+    if (!objects) return respond(problem(objects.error()));
+    ask(call, command::Apply{.objects = *std::move(objects), .dry_run = dry_run}, respond);
+}
+
+void Api::apply(const Call& call, const Respond& respond) {
+    const auto dry_run = truth_of(call, "dryRun");
+    if (!dry_run) return respond(problem(dry_run.error()));
+    apply_all(call, *dry_run, respond);
+}
+
+void Api::what_if(const Call& call, const Respond& respond) { apply_all(call, true, respond); }
+
+void Api::snapshot(const Call& call, const Respond& respond) {
+    Snapshot all;
+    for (const ObjectPtr& object : parts_.catalog.everything().objects) {
+        Result<> read;
+        for_each_kind([&]<class T>() {
+            if (name_of(object->kind).type != T::kind) return;
+            auto value = from_json<T>(fmt::format("{} {}", T::kind, object->name), object->body);
+            if (value)
+                all.list<T>().push_back(*std::move(value));
+            else
+                read = std::unexpected(value.error());
+        });
+        if (!read) return respond(problem(Error{Code::corrupt, read.error().what, "restore the store from a backup"}));
+    }
+    const bool as_json = call.request.head.accept.starts_with("application/json");
+    respond({.content_type = as_json ? "application/json" : "application/yaml",
+             .body = as_json ? print_snapshot_json(all) : print_snapshot(all)});
+}
+
+}  // namespace bulkhead::shell

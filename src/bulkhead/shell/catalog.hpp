@@ -1,0 +1,121 @@
+// What clients read: every object as it was last committed, and the recent changes that led there. Bodies are handed
+// out as they are stored, shared and never copied. Any thread may read; one thread, the commit loop's, feeds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "bulkhead/base/result.hpp"
+#include "bulkhead/core/event.hpp"
+#include "bulkhead/core/rows.hpp"
+#include "bulkhead/shell/selector.hpp"
+
+namespace bulkhead::shell {
+
+// One version of one object.
+struct Object {
+    ObjectKind kind{};
+    std::int64_t key = 0;  // of its row
+    std::string name;
+    std::string version;  // metadata.resourceVersion: what ETag and If-Match speak of
+    Labels labels;
+    std::string body;  // compact JSON, as it was committed
+};
+using ObjectPtr = std::shared_ptr<const Object>;
+
+// The kind whose objects a table holds; nothing for tables that are nobody's to read.
+std::optional<ObjectKind> kind_in(Table table);
+// What the catalog needs to know of a stored body; `corrupt` when it is not an object.
+Result<ObjectPtr> read_object(const Row& row);
+
+struct Change {
+    std::uint64_t number = 0;  // counts up by one
+    ObjectPtr before, after;   // null: it was not there, it is gone
+    const Object& object() const { return after ? *after : *before; }
+};
+
+class Catalog {
+public:
+    struct Limits {
+        std::size_t changes = 16'384;          // how far a watch may fall behind
+        std::size_t change_bytes = 64u << 20;  // of the bodies they hold on to
+    };
+    // The lineage tells the numbers of one server's life from those of another.
+    explicit Catalog(std::int64_t lineage) : Catalog{lineage, Limits{}} {}
+    Catalog(std::int64_t lineage, Limits limits) : lineage_{lineage}, limits_{limits} {}
+
+    // The rows of one durable batch, in order; rows of other tables are passed over.
+    Result<> feed(std::span<const Row> rows);
+    // All rows there are: after a start, or when the store was opened anew. What differs from before is a change.
+    Result<> replace(std::span<const Row> rows);
+
+    ObjectPtr get(ObjectKind kind, std::string_view name) const;  // null: there is none
+
+    struct Query {
+        Selector selector;
+        std::size_t limit = 1000;
+        std::string after;  // continue behind this name
+    };
+    struct Page {
+        std::vector<ObjectPtr> objects;  // by name
+        std::uint64_t number = 0;        // the last change they include
+        bool more = false;
+    };
+    Page list(ObjectKind kind, const Query& query) const;
+    // All kinds at one moment, in the order people read them, each by name.
+    Page everything() const;
+
+    std::uint64_t number() const;  // of the last change
+    std::size_t count(ObjectKind kind) const;
+
+    // Changes after a number, oldest first, at most `limit`. Nothing: so far behind that they are forgotten; list anew.
+    std::optional<std::vector<Change>> changes_after(std::uint64_t number, std::size_t limit = 512) const;
+
+    // "7-1234": the point of a watch, to go on from after a lost connection.
+    std::string print_point(std::uint64_t number) const;
+    // Nothing: not ours, or of a server's earlier life.
+    std::optional<std::uint64_t> parse_point(std::string_view text) const;
+
+    // Called after every feed that changed something, by the feeding thread: must not wait. After forget() returns, it
+    // is not called any more.
+    using Listener = std::function<void()>;
+    std::uint64_t listen(Listener listener);
+    void forget(std::uint64_t id);
+
+private:
+    using Shelf = std::map<std::string, ObjectPtr, std::less<>>;
+    using Names = std::unordered_map<std::int64_t, std::string>;  // row key to name
+
+    void put(ObjectPtr object);
+    void erase(ObjectKind kind, std::int64_t key);
+    void note(ObjectPtr before, ObjectPtr after);
+    void announce();
+
+    const std::int64_t lineage_;
+    const Limits limits_;
+
+    mutable std::shared_mutex mutex_;
+    std::array<Shelf, 6> shelves_;
+    std::array<Names, 6> names_;
+    std::deque<Change> changes_;
+    std::size_t change_bytes_ = 0;
+    std::uint64_t number_ = 0;
+
+    std::mutex listeners_mutex_;
+    std::map<std::uint64_t, Listener> listeners_;
+    std::uint64_t next_listener_ = 1;
+};
+
+}  // namespace bulkhead::shell

@@ -1,0 +1,127 @@
+#include "bulkhead/shell/certificates.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bulkhead/audit/tile_reader.hpp"
+#include "bulkhead/evidence/record.hpp"
+
+namespace bulkhead::shell {
+
+namespace {
+
+// A node knows a lease by its key, and signs for that; people know it by the name that core/ derives from the key.
+std::string lease_name(std::string_view secret, std::string_view key) {
+    return "lease-" + to_hex(bytes_of(sha256({secret, "lease", "/", key}))).substr(0, 12);
+}
+
+}  // namespace
+
+Certificates::Certificates(store::Options store, std::string secret, std::string tiles, evidence::VerifierKey log)
+    : store_{std::move(store)}, secret_{std::move(secret)}, tiles_{std::move(tiles)}, log_{std::move(log)} {}
+Certificates::~Certificates() = default;
+
+Result<store::Reader*> Certificates::reader() {
+    if (!reader_) {
+        auto opened = store::Reader::open(store_);
+        if (!opened) return std::unexpected(opened.error());
+        reader_ = std::make_unique<store::Reader>(*std::move(opened));
+    }
+    return reader_.get();
+}
+
+Result<std::vector<Leaf>> Certificates::leaves(std::int64_t first, std::int64_t count) {
+    const std::lock_guard lock{mutex_};
+    const auto from = reader();
+    if (!from) return std::unexpected(from.error());
+    auto found = (*from)->leaves(first, count);
+    if (!found) reader_.reset();  // a connection that failed is not trusted again
+    return found;
+}
+
+// The log only grows, so each leaf is looked at once.
+Result<> Certificates::index_up_to(std::int64_t size) {
+    constexpr std::int64_t at_once = 1000;
+    const auto from = reader();
+    if (!from) return std::unexpected(from.error());
+    while (indexed_ < size) {
+        const auto leaves = (*from)->leaves(indexed_, std::min(at_once, size - indexed_));
+        if (!leaves) {
+            reader_.reset();
+            return std::unexpected(leaves.error());
+        }
+        if (leaves->empty()) break;
+        for (const Leaf& leaf : *leaves) {
+            ++indexed_;
+            if (leaf.payload.empty()) continue;  // lost with a restore
+            const auto record = evidence::read_record(leaf.payload);
+            if (!record) continue;
+            if (record->kind == evidence::RecordKind::wiped) {
+                if (!record->lease.empty()) {
+                    by_lease_[record->lease].push_back(leaf.index);
+                    by_lease_[lease_name(secret_, record->lease)].push_back(leaf.index);
+                }
+                if (!record->node.empty()) by_node_[record->node].push_back(leaf.index);
+            } else if (record->kind == evidence::RecordKind::key_added) {
+                if (const auto key = evidence::key_of(*record))
+                    keys_[record->node + '/' + evidence::key_id(*key)] = leaf.index;
+            }
+        }
+    }
+    return {};
+}
+
+Result<evidence::ProvenLeaf> Certificates::prove(std::int64_t index, std::uint64_t size) {
+    const auto from = reader();
+    if (!from) return std::unexpected(from.error());
+    const auto leaf = (*from)->leaf(index);
+    if (!leaf) return std::unexpected(leaf.error());
+    const auto tiles = audit::TileReader::open(tiles_);
+    if (!tiles) return std::unexpected(tiles.error());
+    const auto proof = tiles->prove(static_cast<std::uint64_t>(index), size);
+    if (!proof) return std::unexpected(proof.error());
+    return evidence::proven_leaf(static_cast<std::uint64_t>(index), leaf->salt, leaf->payload, *proof);
+}
+
+Result<std::vector<evidence::Certificate>> Certificates::of(About about, const std::string& name, std::size_t limit) {
+    const std::lock_guard lock{mutex_};
+    const auto tiles = audit::TileReader::open(tiles_);
+    if (!tiles) return std::unexpected(tiles.error());
+    const auto none = [&] {
+        return fail(Code::not_found,
+                    fmt::format("no wipe of {} {} is on record", about == About::lease ? "lease" : "node", name),
+                    about == About::lease ? "a lease is wiped when it ends; ask again when it is closed"
+                                          : "ask again when something on it was wiped");
+    };
+    const auto note = tiles->note();
+    if (!note && note.error().code == Code::not_found) return none();  // nothing was published yet
+    if (!note) return std::unexpected(note.error());
+    const auto checkpoint = evidence::open_checkpoint(*note, log_);
+    if (!checkpoint) return std::unexpected(checkpoint.error());
+    if (auto indexed = index_up_to(static_cast<std::int64_t>(checkpoint->size)); !indexed)
+        return std::unexpected(indexed.error());
+
+    const auto& index = about == About::lease ? by_lease_ : by_node_;
+    const auto found = index.find(name);
+    if (found == index.end()) return none();
+    std::vector<evidence::Certificate> out;
+    for (auto it = found->second.rbegin(); it != found->second.rend() && out.size() < limit; ++it) {
+        if (std::cmp_greater_equal(*it, checkpoint->size)) continue;
+        auto record = prove(*it, checkpoint->size);
+        if (!record) return std::unexpected(record.error());
+        evidence::Certificate certificate{.record = *std::move(record), .checkpoint = *note};
+        const auto read = evidence::read_record(certificate.record.payload);
+        if (read && read->evidence)
+            if (const auto key = keys_.find(read->node + '/' + read->evidence->key); key != keys_.end()) {
+                auto added = prove(key->second, checkpoint->size);
+                if (!added) return std::unexpected(added.error());
+                certificate.key = *std::move(added);
+            }
+        out.push_back(std::move(certificate));
+    }
+    return out;
+}
+
+}  // namespace bulkhead::shell

@@ -1,0 +1,145 @@
+#include "bulkhead/shell/keys.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <openssl/rand.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include "bulkhead/auth/secret_file.hpp"
+#include "bulkhead/base/hash.hpp"
+#include "bulkhead/evidence/note.hpp"
+
+namespace bulkhead::shell {
+
+namespace {
+
+constexpr Duration ca_lasts = Duration::days(3650), server_lasts = Duration::days(365),
+                   renew_before = Duration::days(30);
+constexpr Duration skew{-300'000};  // clients whose clocks are a little behind
+
+Result<std::string> random_bytes(std::size_t count) {
+    std::string bytes(count, '\0');
+    if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(count)) != 1)
+        return fail(Code::unavailable, "the operating system gives no random bytes", "");
+    return bytes;
+}
+
+bool exists(const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+}
+
+// What is in the file; when there is none, what `make` makes, written first.
+template <class Make>
+Result<std::string> kept(const std::string& path, Make&& make) {
+    if (exists(path)) return auth::read_secret(path);
+    Result<std::string> made = make();
+    if (!made) return made;
+    if (auto written = auth::write_secret(path, *made); !written) return std::unexpected(written.error());
+    return made;
+}
+
+Result<auth::KeyPair> open_ca(const std::string& directory, Instant now) {
+    const std::string key = directory + "/ca.key", certificate = directory + "/ca.crt";
+    if (!exists(key) || !exists(certificate)) {
+        auto made = auth::create_ca("Bulkhead fleet CA", {now + skew, now + ca_lasts});
+        if (!made) return made;
+        if (auto written = auth::write_secret(key, made->key); !written) return std::unexpected(written.error());
+        if (auto written = auth::write_secret(certificate, made->certificate); !written)
+            return std::unexpected(written.error());
+        return made;
+    }
+    auto key_text = auth::read_secret(key);
+    if (!key_text) return std::unexpected(key_text.error());
+    auto certificate_text = auth::read_secret(certificate);
+    if (!certificate_text) return std::unexpected(certificate_text.error());
+    return auth::KeyPair{*std::move(key_text), *std::move(certificate_text)};
+}
+
+// Issued anew when it runs out soon or the names have changed; nobody pins it, the CA is what is trusted.
+Result<auth::KeyPair> open_server(const std::string& directory, const auth::KeyPair& ca, const auth::ServerNames& names,
+                                  Instant now) {
+    const std::string path = directory + "/server.pem", about = directory + "/server.names";
+    const std::string wanted = fmt::format("{} {}", fmt::join(names.dns, ","), fmt::join(names.addresses, ","));
+    if (exists(path) && exists(about)) {
+        const auto pem = auth::read_secret(path), told = auth::read_secret(about);
+        if (pem && told) {
+            const std::size_t blank = told->find(' ');
+            std::int64_t until = 0;
+            std::from_chars(told->data(), told->data() + std::min(blank, told->size()), until);
+            const std::size_t split = pem->find("-----BEGIN CERTIFICATE");
+            if (blank != told->npos && told->substr(blank + 1) == wanted && until > (now + renew_before).ms &&
+                split != pem->npos)
+                return auth::KeyPair{pem->substr(0, split), pem->substr(split)};
+        }
+    }
+    const Instant until = now + server_lasts;
+    auto issued = auth::issue_server(ca, names, {now + skew, until});
+    if (!issued) return issued;
+    issued->certificate += ca.certificate;
+    if (auto written = auth::write_secret(path, issued->key + issued->certificate); !written)
+        return std::unexpected(written.error());
+    if (auto written = auth::write_secret(about, fmt::format("{} {}", until.ms, wanted)); !written)
+        return std::unexpected(written.error());
+    return issued;
+}
+
+}  // namespace
+
+Result<> make_directory(const std::string& path) {
+    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+    return fail(Code::unavailable, fmt::format("{} cannot be made: {}", path, std::strerror(errno)),
+                "make its parent directory, or choose another with --data");
+}
+
+Result<ServerKeys> open_keys(const ServerKeysWish& wish) {
+    if (auto made = make_directory(wish.directory); !made) return std::unexpected(made.error());
+    auto ca = open_ca(wish.directory, wish.now);
+    if (!ca) return std::unexpected(ca.error());
+    auto server = open_server(wish.directory, *ca, wish.names, wish.now);
+    if (!server) return std::unexpected(server.error());
+    const auto seed = kept(wish.directory + "/log.seed", [] { return random_bytes(32); });
+    if (!seed) return std::unexpected(seed.error());
+    auto log = evidence::SigningKey::from_seed(*seed);
+    if (!log) return std::unexpected(log.error());
+    const auto origin = kept(wish.directory + "/log.origin", [&]() -> Result<std::string> {
+        if (!wish.log_origin.empty()) return wish.log_origin;
+        const auto name = random_bytes(6);
+        if (!name) return name;
+        return "bulkhead/" + to_hex(*name);
+    });
+    if (!origin) return std::unexpected(origin.error());
+    if (!wish.log_origin.empty() && *origin != wish.log_origin)
+        return fail(Code::conflict, fmt::format("this log is called {}, not {}", *origin, wish.log_origin),
+                    "a log keeps its name for life; leave the option out");
+    // For whoever checks the log: not a secret, but of no use to others either.
+    const auto verifier = kept(wish.directory + "/log.vkey", [&]() -> Result<std::string> {
+        return print(evidence::VerifierKey{*origin, log->public_key()}) + "\n";
+    });
+    if (!verifier) return std::unexpected(verifier.error());
+    const std::string token_file = wish.directory + "/admin.token";
+    const auto token = kept(token_file, []() -> Result<std::string> { return auth::new_token() + "\n"; });
+    if (!token) return std::unexpected(token.error());
+    const auto hash = auth::hash_of_token(std::string_view{*token}.substr(0, token->find('\n')));
+    if (!hash) return fail(Code::invalid, token_file + " does not hold a token", "remove it; a new one is made");
+    const std::string digits = to_hex(bytes_of(*hash));
+    return ServerKeys{.ca = *std::move(ca),
+                      .server = *std::move(server),
+                      .log = *std::move(log),
+                      .log_origin = *origin,
+                      .bootstrap = {.id = digits.substr(0, 16),
+                                    .hash = digits,
+                                    .purpose = auth::TokenPurpose::api,
+                                    .role = auth::Role::platform_admin,
+                                    .subject = "admin",
+                                    .createdAt = wish.now},
+                      .token_file = token_file,
+                      .ca_file = wish.directory + "/ca.crt"};
+}
+
+}  // namespace bulkhead::shell

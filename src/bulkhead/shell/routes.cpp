@@ -1,0 +1,228 @@
+#include "bulkhead/shell/routes.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "bulkhead/base/nearest.hpp"
+#include "bulkhead/codec/diagnostic.hpp"
+#include "bulkhead/shell/api.hpp"
+
+namespace bulkhead::shell {
+
+namespace {
+
+constexpr KindName kinds[] = {
+    {ObjectKind::policy, "policies", "policy", "pol", "FleetPolicy"},
+    {ObjectKind::tenant_class, "classes", "class", "cls", "TenantClass"},
+    {ObjectKind::tenant, "tenants", "tenant", "tn", "Tenant"},
+    {ObjectKind::workload, "workloads", "workload", "wl", "GpuWorkload"},
+    {ObjectKind::node, "nodes", "node", "no", "GpuNode"},
+    {ObjectKind::lease, "leases", "lease", "ls", "GpuLease"},
+};
+static_assert(std::ranges::all_of(kinds, [](const KindName& row) {
+    return words(ObjectKind{})[static_cast<std::size_t>(row.kind)] == row.type;
+}));
+
+constexpr Parameter list_query[] = {
+    {"limit", "At most so many; 1 to 1000, which is also the default."},
+    {"continue", "Where the page before ended, as it said."},
+    {"labelSelector", "Only objects whose labels match: team=vision,env!=prod,gpu,!spot,zone in (a,b)."},
+    {"watch", "true: changes as server-sent events, for as long as the connection lasts."},
+    {"resourceVersion", "With watch: from this point on, as a list or an event gave it. Without: all objects first."},
+};
+constexpr Parameter get_query[] = {
+    {"watch", "true: changes of this object as server-sent events."},
+    {"resourceVersion", "With watch: from this point on."},
+};
+constexpr Parameter apply_query[] = {
+    {"dryRun", "true: answer as if, change nothing."},
+};
+constexpr Parameter certificate_query[] = {
+    {"lease", "Of what this lease left, and how it was wiped."},
+    {"node", "Of what was wiped on this node, the newest first."},
+    {"limit", "At most so many; 1 to 100, which is also the default."},
+};
+constexpr Parameter record_query[] = {
+    {"from", "The first index. Default: 0."},
+    {"limit", "At most so many; 1 to 1000. Default: 100."},
+};
+
+using enum Method;
+using enum Access;
+// In each pair of rows that both match, the more particular stands first.
+constexpr Route table[] = {
+    {get, "/healthz", anyone, false, Body::none, "health", "Whether the process lives.", &Api::healthz},
+    {get, "/readyz", anyone, false, Body::none, "readiness", "Whether it can write.", &Api::readyz},
+    {get, "/openapi.json", anyone, false, Body::none, "openapi", "This description.", &Api::openapi},
+    {get, "/metrics", read, true, Body::none, "metrics", "Figures for Prometheus.", &Api::metrics},
+
+    {post, "/v1/apply", write, true, Body::objects, "apply", "Create or change several objects: all of them or none.",
+     &Api::apply, apply_query},
+    {post, "/v1/whatif", read, true, Body::objects, "whatIf", "What applying these would decide; nothing changes.",
+     &Api::what_if},
+    {get, "/v1/queue", read, false, Body::none, "queue", "Work that waits, in order, each with its reasons.",
+     &Api::queue},
+    {get, "/v1/snapshot", read, true, Body::none, "snapshot", "Everything there is, as one stream of YAML documents.",
+     &Api::snapshot},
+    {get, "/v1/certificates", read, true, Body::none, "certificates",
+     "Proofs of sanitisation that anyone can check offline.", &Api::certificates, certificate_query},
+    {post, "/v1/backup", write, true, Body::none, "backup", "A verified copy of the store at this moment.",
+     &Api::backup},
+
+    {get, "/v1/tokens", read, false, Body::none, "listTokens", "The tokens in force, without their secrets.",
+     &Api::list_tokens},
+    {post, "/v1/tokens", write, false, Body::json, "createToken", "A bearer token; its text is shown once.",
+     &Api::create_token},
+    {post, "/v1/tokens/enrolment", write, false, Body::json, "createEnrolmentToken",
+     "A token that admits one node, once.", &Api::create_enrolment_token},
+    {erase, "/v1/tokens/{id}", write, false, Body::none, "deleteToken", "Takes a token back.", &Api::delete_token},
+    {post, "/v1/enrol", anyone, true, Body::json, "enrol",
+     "A machine becomes a node: one-time token and certificate request in, certificate out.", &Api::enrol},
+
+    {get, "/v1/log/checkpoint", read, true, Body::none, "logCheckpoint", "The log's newest signed checkpoint.",
+     &Api::log_checkpoint},
+    {get, "/v1/log/key", read, false, Body::none, "logKey", "The key that verifies checkpoints.", &Api::log_key},
+    {get, "/v1/log/records", read, true, Body::none, "logRecords",
+     "Records with the salts that open their entries, for those who may read all.", &Api::log_records, record_query},
+    {get, "/v1/log/tile/{path}", read, true, Body::none, "logTile", "A tile of the log (c2sp.org/tlog-tiles).",
+     &Api::log_tile},
+
+    {get, "/v1/workloads/{name}/explain", read, false, Body::none, "explain", "Why it waits, runs, or was refused.",
+     &Api::explain},
+    {post, "/v1/nodes/{name}/drain", write, false, Body::json, "drain", "Closes a node and ends its leases.",
+     &Api::drain},
+    {post, "/v1/nodes/{name}/undrain", write, false, Body::json, "undrain", "Opens it again.", &Api::undrain},
+    {post, "/v1/nodes/{name}/repair", write, false, Body::json, "repair", "Lets a quarantined device be wiped again.",
+     &Api::repair},
+    {post, "/v1/nodes/{name}/revoke", write, false, Body::json, "revoke",
+     "Believes this node's keys no longer, and hangs up.", &Api::revoke},
+    {post, "/v1/tenants/{name}/freeze", write, false, Body::json, "freeze", "Stops a tenant at once.", &Api::freeze},
+    {post, "/v1/tenants/{name}/thaw", write, false, Body::json, "thaw", "Lets it run again.", &Api::thaw},
+    {post, "/v1/tenants/{name}/hold", write, false, Body::json, "hold",
+     "Legal hold: what the tenant leaves is kept instead of wiped.", &Api::hold},
+    {post, "/v1/tenants/{name}/unhold", write, false, Body::json, "unhold", "Lifts it.", &Api::unhold},
+
+    {get, "/v1/{kind}", read, false, Body::none, "list", "Objects of a kind, by name.", &Api::list, list_query},
+    {post, "/v1/{kind}", write, true, Body::object, "create", "A new object.", &Api::create},
+    {get, "/v1/{kind}/{name}", read, false, Body::none, "get", "One object.", &Api::get, get_query},
+    {put, "/v1/{kind}/{name}", write, true, Body::object, "replace",
+     "Another content for an object, if it is still at the version of If-Match.", &Api::replace},
+    {erase, "/v1/{kind}/{name}", write, false, Body::none, "delete", "An object goes.", &Api::remove},
+};
+
+std::vector<std::string_view> split(std::string_view pattern) {
+    std::vector<std::string_view> out;
+    while (!pattern.empty()) {
+        pattern.remove_prefix(1);
+        const std::size_t end = std::min(pattern.find('/'), pattern.size());
+        out.push_back(pattern.substr(0, end));
+        pattern.remove_prefix(end);
+    }
+    return out;
+}
+
+// The patterns, cut once.
+const std::vector<std::vector<std::string_view>>& cut_patterns() {
+    static const std::vector<std::vector<std::string_view>> all = [] {
+        std::vector<std::vector<std::string_view>> out;
+        for (const Route& route : table) out.push_back(split(route.pattern));
+        return out;
+    }();
+    return all;
+}
+
+bool fits(const std::vector<std::string_view>& pattern, const Target& target, Match& out) {
+    out.parameters.clear();
+    const auto& segments = target.segments;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+        if (pattern[i] == "{path}") {
+            if (i >= segments.size()) return false;
+            std::string rest;
+            for (std::size_t j = i; j < segments.size(); ++j) rest += (j > i ? "/" : "") + segments[j];
+            out.parameters.emplace("path", std::move(rest));
+            return true;
+        }
+        if (i >= segments.size()) return false;
+        if (pattern[i] == "{kind}") {
+            if (kind_by_plural(segments[i]) == nullptr) return false;
+            out.parameters.emplace("kind", segments[i]);
+        } else if (pattern[i] == "{name}" || pattern[i] == "{id}") {
+            // What no object can be called is nowhere, and need not be looked for.
+            if (!is_valid(Format::name, segments[i])) return false;
+            out.parameters.emplace(pattern[i].substr(1, pattern[i].size() - 2), segments[i]);
+        } else if (pattern[i] != segments[i]) {
+            return false;
+        }
+    }
+    return segments.size() == pattern.size();
+}
+
+Response no_such_path(const Target& target) {
+    std::vector<std::string_view> known;
+    for (const Route& route : table)
+        if (route.pattern.find('{') == std::string_view::npos) known.push_back(route.pattern);
+    std::vector<std::string> lists;
+    for (const KindName& kind : kinds) lists.push_back(fmt::format("/v1/{}", kind.plural));
+    for (const std::string& list : lists) known.push_back(list);
+    // Of a longer path, what may be misspelled is its kind.
+    const bool of_object = target.segments.size() > 2 && target.segments[0] == "v1";
+    const std::string typed = of_object ? fmt::format("/v1/{}", target.segments[1]) : target.path;
+    const std::string_view near = nearest(typed, known);
+    return problem(Error{Code::not_found, fmt::format("there is nothing at {}", shortened(target.path)),
+                         near.empty() || near == typed ? "GET /openapi.json lists what there is" : std::string{near}});
+}
+
+}  // namespace
+
+bool may(auth::Role role, Access access) {
+    switch (access) {
+        case Access::anyone:
+            return true;
+        case Access::read:
+            return role == auth::Role::platform_admin || role == auth::Role::auditor;
+        case Access::write:
+            return role == auth::Role::platform_admin;
+    }
+    return false;
+}
+
+std::span<const Route> routes() { return table; }
+std::span<const KindName> kind_table() { return kinds; }
+const KindName& name_of(ObjectKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+
+const KindName* kind_by_plural(std::string_view plural) {
+    const auto found = std::ranges::find(kinds, plural, &KindName::plural);
+    return found == std::end(kinds) ? nullptr : found;
+}
+
+std::expected<Match, Response> match(Method method, const Target& target) {
+    if (method == Method::head) method = Method::get;
+    std::vector<std::string_view> allowed;
+    for (std::size_t i = 0; i < std::size(table); ++i) {
+        Match found{.route = i};
+        if (!fits(cut_patterns()[i], target, found)) continue;
+        if (table[i].method != method) {
+            allowed.push_back(word(table[i].method));
+            continue;
+        }
+        std::vector<std::string_view> known;
+        for (const Parameter& parameter : table[i].query) known.push_back(parameter.name);
+        for (const auto& [name, value] : target.query)
+            if (std::ranges::find(known, name) == known.end())
+                return std::unexpected(problem(
+                    Error{Code::invalid, fmt::format("{} takes no parameter \"{}\"", table[i].pattern, shortened(name)),
+                          known.empty() ? "leave it out" : fmt::format("it takes {}", fmt::join(known, ", "))}));
+        return found;
+    }
+    if (allowed.empty()) return std::unexpected(no_such_path(target));
+    Response response =
+        problem(Error{Code::invalid, fmt::format("{} is not done to {}", word(method), shortened(target.path)),
+                      fmt::format("{}", fmt::join(allowed, " or "))},
+                405);
+    response.headers.emplace_back("Allow", fmt::format("{}", fmt::join(allowed, ", ")));
+    return std::unexpected(std::move(response));
+}
+
+}  // namespace bulkhead::shell

@@ -1,0 +1,303 @@
+#include "bulkhead/shell/server.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "bulkhead/audit/tile_reader.hpp"
+#include "bulkhead/codec/decode.hpp"
+#include "bulkhead/shell/agent_door.hpp"
+#include "bulkhead/shell/api.hpp"
+#include "bulkhead/shell/catalog.hpp"
+#include "bulkhead/shell/http_server.hpp"
+#include "bulkhead/shell/keys.hpp"
+#include "bulkhead/shell/log_publisher.hpp"
+#include "bulkhead/shell/loop.hpp"
+
+namespace bulkhead::shell {
+
+namespace {
+
+Instant machine_clock() {
+    using namespace std::chrono;
+    return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
+}
+
+class CatalogFollower final : public Follower {
+public:
+    explicit CatalogFollower(Catalog& catalog) : catalog_{catalog} {}
+    void loaded(const Reign& reign) override { must(catalog_.replace(reign.rows)); }
+    void committed(const Batch& batch) override { must(catalog_.feed(batch.rows)); }
+
+private:
+    // What the core writes, the core and everyone else can read; the store has checked every byte.
+    static void must(const Result<>& done) { invariant(done.has_value(), done ? "" : done.error().what); }
+    Catalog& catalog_;
+};
+
+class TokenFollower final : public Follower {
+public:
+    TokenFollower(auth::TokenBook& book, Log& log) : book_{book}, log_{log} {}
+    void loaded(const Reign& reign) override { take(reign.rows); }
+    void committed(const Batch& batch) override { take(batch.rows); }
+
+private:
+    void take(std::span<const Row> rows) {
+        for (const Row& row : rows) {
+            if (row.table != Table::token) continue;
+            if (row.erased) {
+                for (const auth::StoredToken& token : book_.list())
+                    if (token_row(token).key == row.key) book_.erase(token.id);
+                continue;
+            }
+            auto token = from_json<auth::StoredToken>("a token", row.body);
+            Result<> put = token ? book_.put(*std::move(token)) : std::unexpected(token.error());
+            if (!put) log_.error("a token cannot be read; it is not good", {{"what", put.error().what}});
+        }
+    }
+    auth::TokenBook& book_;
+    Log& log_;
+};
+
+bool is_wildcard(const std::string& address) { return address == "0.0.0.0" || address == "::"; }
+
+bool is_address(const std::string& name) {
+    unsigned char buffer[16];
+    return inet_pton(AF_INET, name.c_str(), buffer) == 1 || inet_pton(AF_INET6, name.c_str(), buffer) == 1;
+}
+
+auth::ServerNames names_for(const ServerOptions& options) {
+    auth::ServerNames names{.dns = {"localhost"}, .addresses = {"127.0.0.1", "::1"}};
+    const auto add = [](std::vector<std::string>& list, const std::string& one) {
+        if (std::ranges::find(list, one) == list.end()) list.push_back(one);
+    };
+    char host[256] = {};
+    if (gethostname(host, sizeof host - 1) == 0 && is_valid(Format::dotted, host)) add(names.dns, host);
+    if (!is_wildcard(options.address)) add(names.addresses, options.address);
+    for (const std::string& name : options.names) add(is_address(name) ? names.addresses : names.dns, name);
+    return names;
+}
+
+std::string with_port(const std::string& host, std::uint16_t port) {
+    return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+}
+
+}  // namespace
+
+struct Server::State {
+    State(ServerOptions options_, Log& log_)
+        : options{std::move(options_)},
+          log{log_},
+          catalog{machine_clock().ms},
+          catalog_follower{catalog},
+          token_follower{tokens, log},
+          agent_door{registry, Duration{options.silent_after.ms / 3}, log} {}
+
+    Result<> start();
+    Result<bool> take_in_what_a_backup_lost(store::Store& store, const audit::Publisher& publisher);
+    void stop();
+
+    ServerOptions options;
+    Log& log;
+    std::optional<ServerKeys> keys;
+    std::string tiles;
+    evidence::VerifierKey verifier;
+
+    // In the order in which they need each other.
+    auth::TokenBook tokens;
+    Catalog catalog;
+    CatalogFollower catalog_follower;
+    TokenFollower token_follower;
+    NodeRegistry registry;
+    AgentDoor agent_door;
+    Metrics metrics;
+    std::unique_ptr<LogPublisher> publisher;
+    std::unique_ptr<Certificates> certificates;
+    std::unique_ptr<Loop> loop;
+    std::unique_ptr<wire::AgentServer> agents;
+    std::unique_ptr<Api> api;
+    std::unique_ptr<HttpServer> http;
+
+    std::mutex mutex;
+    std::optional<Error> fenced;
+    bool stopped = false;
+};
+
+// A log that has published more than the store knows: the store is a backup. The entries others hold stay in the log,
+// without their payloads.
+Result<bool> Server::State::take_in_what_a_backup_lost(store::Store& store, const audit::Publisher& published) {
+    const auto position = store.position();
+    if (!position) return std::unexpected(position.error());
+    const std::uint64_t size = published.published();
+    if (std::cmp_greater_equal(position->log_size, size)) return false;
+    const auto reader = audit::TileReader::open(tiles);
+    if (!reader) return std::unexpected(reader.error());
+    std::vector<Hash> lost;
+    for (auto index = static_cast<std::uint64_t>(position->log_size); index < size; ++index) {
+        const auto entry = reader->entry(index, size);
+        if (!entry) return std::unexpected(entry.error());
+        const auto hash = hash_from(*entry);
+        if (!hash) return fail(Code::corrupt, fmt::format("entry {} of the published log is no hash", index), "");
+        lost.push_back(*hash);
+    }
+    if (auto imported = store.import_lost_leaves(position->log_size, lost); !imported)
+        return std::unexpected(imported.error());
+    log.warning("the store is older than the published log: it goes on as restored from a backup",
+                {{"store", position->log_size}, {"log", static_cast<std::int64_t>(size)}});
+    return true;
+}
+
+Result<> Server::State::start() {
+    if (auto made = make_directory(options.data); !made) return made;
+    auto opened = open_keys({options.data + "/keys", names_for(options), options.log_origin, machine_clock()});
+    if (!opened) return std::unexpected(opened.error());
+    keys.emplace(*std::move(opened));
+    if (auto put = tokens.put(keys->bootstrap); !put) return put;
+    tiles = options.data + "/tiles";
+    const store::Options store_options{.path = options.data + "/bulkhead.db",
+                                       .sync = options.sync ? store::Sync::full : store::Sync::off};
+
+    // Holds the directory: a second server on the same data stops here, before it could take over by mistake.
+    auto log_tiles = audit::Publisher::open(tiles, keys->log_origin, keys->log);
+    if (!log_tiles) return std::unexpected(log_tiles.error());
+    verifier = log_tiles->verifier_key();
+    auto store = store::Store::open(store_options);
+    if (!store) return std::unexpected(store.error());
+    const auto lost = take_in_what_a_backup_lost(*store, *log_tiles);
+    if (!lost) return std::unexpected(lost.error());
+
+    publisher = std::make_unique<LogPublisher>(*std::move(log_tiles), store_options, log);
+    certificates = std::make_unique<Certificates>(store_options, store->secret(), tiles, verifier);
+    Loop::Settings settings{.store = store_options, .tick = options.tick};
+    settings.core.silent_after = options.silent_after;
+    settings.core.lost_after = options.lost_after;
+    settings.core.simulated_fleet = options.simulated_fleet;
+    settings.core.restored = options.restored || *lost;
+    settings.on_fenced = [this](const Error& error) {
+        const std::lock_guard lock{mutex};
+        fenced = error;
+    };
+    auto started =
+        Loop::start(std::move(settings), {&catalog_follower, &token_follower, &registry, publisher.get(), &agent_door},
+                    log, *std::move(store));
+    if (!started) return std::unexpected(started.error());
+    loop = *std::move(started);
+    publisher->start();
+
+    auto grpc = wire::AgentServer::start({.address = with_port(options.address, options.agent_port),
+                                          .ca = keys->ca.certificate,
+                                          .certificate = keys->server.certificate,
+                                          .key = keys->server.key},
+                                         agent_door);
+    if (!grpc) return std::unexpected(grpc.error());
+    agents = *std::move(grpc);
+    agent_door.open(*loop, *agents);
+
+    Api::Settings api_settings{.ca = keys->ca,
+                               .agents_port = agents->port(),
+                               .tiles = tiles,
+                               .verifier_key = print(verifier),
+                               .store = store_options,
+                               .scratch = options.data,
+                               .rate = {options.requests_per_second, 2 * options.requests_per_second},
+                               .agents = [this] { return agents->sessions(); }};
+    if (!options.names.empty())
+        api_settings.agents_host = options.names.front();
+    else if (!is_wildcard(options.address))
+        api_settings.agents_host =
+            options.address.find(':') == std::string::npos ? options.address : fmt::format("[{}]", options.address);
+    api =
+        std::make_unique<Api>(Api::Parts{catalog, *loop, tokens, *certificates, metrics, log}, std::move(api_settings));
+    auto https = HttpServer::start({.address = options.address,
+                                    .port = options.port,
+                                    .certificate = keys->server.certificate,
+                                    .key = keys->server.key},
+                                   *api, log);
+    if (!https) return std::unexpected(https.error());
+    http = *std::move(https);
+    log.info("the doors are open", {{"https", with_port(options.address, http->port())},
+                                    {"agents", with_port(options.address, agents->port())},
+                                    {"log", print(verifier)}});
+    return {};
+}
+
+// Doors first, then the loop, which answers whoever still waits; the log's publisher has the last word.
+void Server::State::stop() {
+    {
+        const std::lock_guard lock{mutex};
+        if (std::exchange(stopped, true)) return;
+    }
+    if (http) http->stop();
+    if (loop) loop->stop();
+    agents.reset();  // after the loop, which sends through it
+    if (publisher) publisher->stop();
+    http.reset();
+    api.reset();
+    loop.reset();
+    log.info("stopped");
+}
+
+Server::Server(std::unique_ptr<State> state) : state_{std::move(state)} {}
+Server::~Server() { state_->stop(); }
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Log& log) {
+    auto state = std::make_unique<State>(std::move(options), log);
+    if (auto started = state->start(); !started) {
+        state->stop();
+        return std::unexpected(started.error());
+    }
+    return std::unique_ptr<Server>{new Server{std::move(state)}};
+}
+
+std::uint16_t Server::port() const { return state_->http->port(); }
+std::uint16_t Server::agent_port() const { return state_->agents->port(); }
+std::string Server::url() const {
+    const std::string& address = state_->options.address;
+    return "https://" + with_port(is_wildcard(address) ? "127.0.0.1" : address, port());
+}
+std::string Server::token_file() const { return state_->keys->token_file; }
+std::string Server::ca_file() const { return state_->keys->ca_file; }
+std::string Server::verifier_key() const { return print(state_->verifier); }
+std::string Server::tiles() const { return state_->tiles; }
+
+namespace {
+
+sigset_t stop_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    return set;
+}
+
+}  // namespace
+
+void Server::hold_signals() {
+    const sigset_t set = stop_signals();
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
+Result<> Server::wait() {
+    const sigset_t set = stop_signals();
+    for (;;) {
+        const timespec moment{.tv_sec = 0, .tv_nsec = 200'000'000};
+        if (sigtimedwait(&set, nullptr, &moment) > 0) return {};
+        const std::lock_guard lock{state_->mutex};
+        if (state_->fenced) return std::unexpected(*state_->fenced);
+        if (state_->stopped) return {};
+    }
+}
+
+void Server::stop() { state_->stop(); }
+
+}  // namespace bulkhead::shell
