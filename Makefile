@@ -1,12 +1,15 @@
 # `make run` and `make test` do all of their own set-up. Everything else is for people who work on the code.
 
-.PHONY: help run test build setup lint format tidy asan tsan fuzz fuzz-replay bench coverage figures clean
+.PHONY: help run example test build setup lint format tidy asan tsan fuzz fuzz-replay bench coverage figures simulate crash-loop clean
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 
 export JOBS ?= $(shell nproc)
 
-run: build          ## compile the shipped example under all three threat models
+run: build          ## a control plane and agents on a simulated fleet of 4 nodes x 8 H100; Ctrl-C stops it
+	@exec build/bin/bulkhead up --nodes 4 --gpus 8 --data build/fleet
+
+example: build      ## compile the shipped example under all three threat models
 	@scripts/show-example.sh
 
 test: setup         ## build and run every test; closes with "N passed, N failed"
@@ -41,6 +44,12 @@ fuzz: setup         ## every fuzz target for SECONDS_EACH (default 60)
 fuzz-replay: setup  ## every fuzz target over its committed corpus, once
 	@scripts/build.sh fuzz
 	@scripts/fuzz.sh 0
+
+simulate: build     ## the whole fleet under every fault: SEEDS (default 1..20), SPEC (default)
+	@build/bin/bulkhead-sim --seeds $${SEEDS:-1..20} --spec $${SPEC:-default}
+
+crash-loop: build   ## real processes, killed again and again under load: ROUNDS (default 20)
+	@scripts/crash-loop.py --rounds $${ROUNDS:-20}
 
 bench: setup        ## benchmarks, release flags
 	@scripts/build.sh bench

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cmath>
 #include <memory>
 
 namespace bulkhead::sim {
@@ -28,7 +29,7 @@ std::int64_t number(const json::object& object, std::string_view key, std::int64
 std::int64_t thousandths(const json::object& object, std::string_view key) {
     const json::value* found = object.if_contains(key);
     if (found == nullptr) return 0;
-    return static_cast<std::int64_t>(found->to_number<double>() * 1000 + 0.5);
+    return std::llround(found->to_number<double>() * 1000);
 }
 
 // "2026-11-15T09:00:00.250Z", read by hand so that no reader of ours is trusted.
@@ -68,8 +69,8 @@ bool overlap(const GpuPart& a, const GpuPart& b) {
 
 }  // namespace
 
-Checkers::Checkers(std::vector<TenantFacts> tenants) {
-    for (TenantFacts& tenant : tenants) tenants_[tenant.name] = tenant;
+Checkers::Checkers(const std::vector<TenantFacts>& tenants) {
+    for (const TenantFacts& tenant : tenants) tenants_[tenant.name] = tenant;
 }
 
 void Checkers::say(std::string_view what) const {
@@ -115,7 +116,7 @@ void Checkers::committed(const Batch& batch) {
         probe("record " + kind);
         if (calm_ && said_in_calm_.size() < 4) said_in_calm_.push_back(leaf.payload.substr(0, 300));
         if (kind == "leased" || kind == "lease-active" || kind == "lease-ending" || kind == "lease-closed")
-            ++lease_records[lease + "/" + kind];
+            ++lease_records[fmt::format("{}/{}", lease, kind)];
         if (kind == "wiped") {
             const std::string unit = text(record, "unit"), node = text(record, "node");
             std::int64_t device = 0, first = 0, last = 0;

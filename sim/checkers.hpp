@@ -34,7 +34,7 @@ struct TenantFacts {
 
 class Checkers {
 public:
-    explicit Checkers(std::vector<TenantFacts> tenants);
+    explicit Checkers(const std::vector<TenantFacts>& tenants);
 
     void set_time(std::int64_t now_ms) { now_ = now_ms; }
     void trace(std::string what) { trace_ = std::move(what); }  // print whatever mentions it

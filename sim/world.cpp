@@ -580,7 +580,7 @@ private:
                 checkers_.probe("a journal was compacted");
             }
         }
-        for (Operation& operation : outcome.begin) begin_operation(index, std::move(operation));
+        for (const Operation& operation : outcome.begin) begin_operation(index, operation);
         for (Report& report : outcome.reports) {
             if (const LeaseReport* lease = std::get_if<LeaseReport>(&report.what)) {
                 if (lease->phase == PartPhase::prepared) checkers_.prepared(agent.name, lease->lease);
@@ -593,11 +593,10 @@ private:
         return agent.life == life;
     }
 
-    void begin_operation(std::uint32_t index, Operation operation) {
+    void begin_operation(std::uint32_t index, const Operation& operation) {
         Agent& agent = agents_[index];
         checkers_.begun(agent.name, agent.model, operation);
         const Duration takes = agent.model.duration(operation);
-        const std::string boot = agent.model.boot_id();
         auto answer = agent.model.carry_out(operation);
         if (!answer) return checkers_.probe("an operation hangs");
         checkers_.ended(agent.name, operation, answer->ok);
@@ -690,7 +689,7 @@ private:
                 {Asked::What::create, name, about(spec_.run_for)});
     }
 
-    void forget(std::string name) {
+    void forget(const std::string& name) {
         if (gone_.contains(name) || (is_calm() && !wanted_gone_.contains(name))) return;
         wanted_gone_.insert(name);
         at(20'000 + rng_.between(0, 10'000), Happening::forget, 0, names_.put(name));  // until the answer comes
@@ -755,7 +754,8 @@ private:
     void repair() {
         if (!is_calm()) at(1'200'000, Happening::repair);
         for (Agent& agent : agents_)
-            for (std::uint16_t gpu = 0; gpu < spec_.gpus; ++gpu) agent.model.set_lost(gpu, false);
+            for (std::uint32_t gpu = 0; gpu < spec_.gpus; ++gpu)
+                agent.model.set_lost(static_cast<std::uint16_t>(gpu), false);
         Server* server = leader();
         if (server == nullptr) return;
         const Snapshot all = server->core->snapshot();

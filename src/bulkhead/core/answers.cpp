@@ -38,6 +38,7 @@ std::string queue(Turn& turn) {
     out.key("items");
     out.begin_array();
     std::vector<const WorkloadRun*> waiting;
+    waiting.reserve(turn.state.pending.size());
     for (const Key key : turn.state.pending) waiting.push_back(&turn.state.workloads.at(key));
     std::ranges::sort(waiting, {}, [](const WorkloadRun* one) {
         return std::pair{one->contract ? -one->contract->priority : 1, one->key};

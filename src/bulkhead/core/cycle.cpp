@@ -147,6 +147,7 @@ void compile(Turn& turn, WorkloadRun& workload) {
 
 std::vector<std::string> waiting_words(const std::vector<Reason>& reasons) {
     std::vector<std::string> words;
+    words.reserve(reasons.size());
     for (const Reason& reason : reasons)
         words.push_back(fill(sched::words_of(reason.code), reason.arguments, Audience::tenant));
     return words;
@@ -259,6 +260,7 @@ void place_work(Turn& turn) {
     for (const sched::Waiting& waiting : statement.waiting)
         wait(turn, state.workloads.at(waiting.workload), waiting.reasons);
     std::vector<Key> keys;
+    keys.reserve(state.nodes.size());
     for (const auto& [key, node] : state.nodes) keys.push_back(key);
     for (const std::uint32_t index : statement.reboot) {
         NodeRun& node = state.nodes.at(keys.at(index));

@@ -135,6 +135,7 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
         for (const std::string& tenant : exception.tenants)
             if (tenant != contract.tenant) spec.sharing.excepted.push_back(tenant);
     std::vector<Key> keys_by_index;
+    keys_by_index.reserve(state.nodes.size());
     for (const auto& [node_key, node] : state.nodes) keys_by_index.push_back(node_key);
     for (const sched::TaskSeat& task : binding.tasks) {
         NodeRun& node = state.nodes.at(keys_by_index.at(task.node));

@@ -247,10 +247,14 @@ private:
         if (!state_.policy) state_.policy.emplace();
         put_row(Table::policy, *state_.policy, std::move(object));
     }
-    void store(TenantClass object) { put_row(Table::tenant_class, state_.classes[object.metadata.name], object); }
+    void store(TenantClass object) {
+        Stored<TenantClass>& place = state_.classes[object.metadata.name];
+        put_row(Table::tenant_class, place, std::move(object));
+    }
     void store(Tenant object) {
         if (!object.status) object.status.emplace();
-        put_row(Table::tenant, state_.tenants[object.metadata.name], object);
+        Stored<Tenant>& place = state_.tenants[object.metadata.name];
+        put_row(Table::tenant, place, std::move(object));
     }
     void store(GpuWorkload object) {
         WorkloadRun* run = state_.find_workload(object.metadata.name);

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# What a newcomer does: `make run`, then the three things it says to try, then the way back; and that it stops.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+rm -rf build/fleet
+export XDG_CONFIG_HOME=$PWD/build/check-run
+mkdir -p "$XDG_CONFIG_HOME"
+make run >build/check-run/output 2>&1 &
+trap 'kill -INT $(pgrep -P $!) $! 2>/dev/null; wait 2>/dev/null || true; cat build/check-run/output' EXIT
+say() { echo "check-run: $*"; }
+
+for _ in $(seq 3000); do grep -q "things to try" build/check-run/output && break; sleep 0.2; kill -0 $! 2>/dev/null || exit 1; done
+grep -q "things to try" build/check-run/output || { say "it never came up"; exit 1; }
+say "up"
+bulkhead=build/bin/bulkhead
+wait_for() {  # WHAT COMMAND...: until the command succeeds, half a minute at most
+    local what=$1; shift
+    for _ in $(seq 150); do "$@" >/dev/null 2>&1 && { say "$what"; return; }; sleep 0.2; done
+    say "not within 30 s: $what"; "$@" || true; exit 1
+}
+running() { "$bulkhead" get workloads "$1" -o json | grep -q '"running"'; }
+gone() { ! "$bulkhead" get workloads "$1"; }
+quiet() { ! "$bulkhead" get leases -o json | grep -q '"name"'; }
+
+"$bulkhead" apply -f build/fleet/first-steps.yaml
+wait_for "a gang runs" running pretrain
+lease=$("$bulkhead" get leases -o json | grep -o '"lease-[0-9a-f]*"' | head -n 1 | tr -d '"')
+set +e
+"$bulkhead" apply -f build/fleet/refused.yaml; status=$?
+set -e
+[ "$status" -eq 3 ] || { say "a refused manifest ended with $status, not 3"; exit 1; }
+say "a refused manifest is refused, with reasons"
+"$bulkhead" fleet
+"$bulkhead" explain pretrain | head -n 5
+for name in pretrain fraud-scoring notebook embed-archive; do "$bulkhead" delete workloads "$name"; done
+wait_for "the gang is gone" gone pretrain
+wait_for "everything is reclaimed" quiet
+"$bulkhead" certificate --lease "$lease" -o build/check-run/certificate.json
+"$bulkhead" verify build/check-run/certificate.json --key build/fleet/keys/log.vkey
+"$bulkhead" audit verify --tiles build/fleet/tiles --key build/fleet/keys/log.vkey
+say "the certificate and the log verify"
