@@ -187,7 +187,6 @@ for node in nodes:
         for piece in gpu.get("slices", []):
             if piece.get("state", "sanitizing") != "available":
                 give_up(f"{node['metadata']['name']} has a slice that is {piece}")
-status, vkey = main.ask("GET", "/v1/log/key")
 children["server"].send_signal(signal.SIGTERM)
 if children["server"].wait(timeout=30) != 0:
     give_up("the server did not stop cleanly")
@@ -196,7 +195,7 @@ for name, child in children.items():
         child.send_signal(signal.SIGTERM)
         child.wait(timeout=30)
 key_file = f"{data}/keys/log.vkey"
-verified = subprocess.run([program, "audit", "verify", "--tiles", f"{data}/log", "--key", key_file], capture_output=True, text=True)
+verified = subprocess.run([program, "audit", "verify", "--tiles", f"{data}/tiles", "--key", key_file], capture_output=True, text=True)
 if verified.returncode != 0:
     give_up(f"the log does not verify: {verified.stdout}{verified.stderr}")
 print(f"crash-loop: {sum(kills.values())} kills {kills}, {writes} acknowledged writes, {len(doubtful)} in doubt; none lost; "

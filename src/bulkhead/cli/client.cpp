@@ -165,11 +165,11 @@ Result<Client> Client::open(Door door) {
     state->place = *std::move(place);
     error_code failed;
     SSL_CTX_set_min_proto_version(state->tls.native_handle(), TLS1_2_VERSION);
-    state->tls.set_verify_mode(net::ssl::verify_peer, failed);
+    static_cast<void>(state->tls.set_verify_mode(net::ssl::verify_peer, failed));
     if (door.ca_pem.empty())
-        state->tls.set_default_verify_paths(failed);
+        static_cast<void>(state->tls.set_default_verify_paths(failed));
     else
-        state->tls.add_certificate_authority(net::buffer(door.ca_pem), failed);
+        static_cast<void>(state->tls.add_certificate_authority(net::buffer(door.ca_pem), failed));
     if (failed) return fail(Code::invalid, "the CA is not a certificate: " + failed.message(), "check --ca");
     state->door = std::move(door);
     return Client{std::move(state)};

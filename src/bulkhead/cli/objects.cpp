@@ -58,6 +58,7 @@ Row cells(const FleetPolicy& object, bool) {
 
 Row cells(const TenantClass& object, bool) {
     std::vector<std::string> mechanisms;
+    mechanisms.reserve(object.spec.mechanisms.size());
     for (const Mechanism mechanism : object.spec.mechanisms) mechanisms.emplace_back(word(mechanism));
     return {{object.metadata.name},
             {std::string{word(object.spec.tier)}},

@@ -234,7 +234,7 @@ private:
                      << fmt::format(
                             "  {0} apply -f {1}{2} && {0} fleet{2}\n"
                             "  {0} apply -f {3}{2}\n"
-                            "  {0} explain fraud-scoring{2}\n\n"
+                            "  {0} delete workloads pretrain{2} && {0} get nodes --watch{2}\n\n"
                             "Ctrl-C stops all of it; what it knows stays in {4}.\n",
                             this_program(), steps, how, refusal, options_.data)
                      << std::flush;

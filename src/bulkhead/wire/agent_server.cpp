@@ -157,7 +157,7 @@ void AgentServer::State::watch_deadlines(const std::stop_token& stop) {
 
 Result<std::unique_ptr<AgentServer>> AgentServer::start(const Options& options, Handler& handler) {
     // As Debian builds it, gRPC looks for deadlocks among its own locks whenever it takes one, in a graph of them all:
-    // a third of the CPU of a heartbeat.
+    // memory and time for every agent that is connected.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     auto state = std::make_unique<State>(options, handler);
     grpc::SslServerCredentialsOptions tls{GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY};
