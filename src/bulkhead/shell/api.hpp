@@ -99,7 +99,7 @@ private:
     void change(const Call& call, What what, ObjectKind kind, std::string name, const Respond& respond);
     void apply_all(const Call& call, bool dry_run, const Respond& respond);
     void watch(const Call& call, ObjectKind kind, std::string name, const Respond& respond);
-    void keep_token(auth::MintedToken token, const Respond& respond);
+    void keep_token(const auth::MintedToken& token, const Respond& respond);
     void serve_tile(const std::string& path, std::string content_type, const Respond& respond);
     Instant now() const { return settings_.clock(); }
 

@@ -66,7 +66,7 @@ void Api::list_tokens(const Call&, const Respond& respond) {
     respond({.body = body + "]}"});
 }
 
-void Api::keep_token(auth::MintedToken token, const Respond& respond) {
+void Api::keep_token(const auth::MintedToken& token, const Respond& respond) {
     const auto taken = parts_.loop.write({token_row(token.stored)}, [this, token, respond](const Answer& answer) {
         if (!answer.outcome) return respond(problem(answer.outcome.error()));
         std::string body = without_hash(token.stored);
@@ -89,7 +89,7 @@ void Api::create_token(const Call& call, const Respond& respond) {
     if (body->validFor) wish.expires = now() + *body->validFor;
     auto minted = auth::mint_api_token(wish, now());
     if (!minted) return respond(problem(minted.error()));
-    keep_token(*std::move(minted), respond);
+    keep_token(*minted, respond);
 }
 
 void Api::create_enrolment_token(const Call& call, const Respond& respond) {
@@ -97,7 +97,7 @@ void Api::create_enrolment_token(const Call& call, const Respond& respond) {
     if (!body) return respond(problem(body.error()));
     auto minted = auth::mint_enrolment_token(body->node, now() + body->validFor.value_or(enrolment_lasts), now());
     if (!minted) return respond(problem(minted.error()));
-    keep_token(*std::move(minted), respond);
+    keep_token(*minted, respond);
 }
 
 void Api::delete_token(const Call& call, const Respond& respond) {

@@ -116,6 +116,7 @@ std::optional<Code> code_from(std::string_view word) {
 
 std::vector<ProblemFinding> problem_findings(const std::vector<Finding>& findings) {
     std::vector<ProblemFinding> out;
+    out.reserve(findings.size());
     for (const Finding& finding : findings)
         out.push_back({.kind = std::string{finding.kind},
                        .name = finding.name,

@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 // A thing that becomes ready once or many times, told from any thread, waited for on the connection's own.
 class Signal : public std::enable_shared_from_this<Signal> {
 public:
-    explicit Signal(net::any_io_executor executor) : executor_{executor}, timer_{executor} {}
+    explicit Signal(const net::any_io_executor& executor) : executor_{executor}, timer_{executor} {}
 
     void give() {
         net::post(executor_, [self = shared_from_this()] {
@@ -115,7 +115,7 @@ net::awaitable<bool> Connection::wait_for_a_byte() {
 }
 
 // The last word on this connection: what is not read cannot be told from the next request.
-net::awaitable<Connection::Next> Connection::refuse(Error error, int status) {
+net::awaitable<Connection::Next> Connection::refuse(const Error& error, int status) {
     server_.door.note(nullptr, status, 0);
     return send(problem(error, status), false, false);
 }

@@ -98,7 +98,7 @@ private:
     net::awaitable<Next> send(Response response, bool head_only, bool keep_alive);
     net::awaitable<Next> send_file(Response response, bool keep_alive);
     net::awaitable<Next> send_feed(Response response);
-    net::awaitable<Next> refuse(Error error, int status);
+    net::awaitable<Next> refuse(const Error& error, int status);
     void expire(Duration within) { beast::get_lowest_layer(stream_).expires_after(in_ms(within)); }
 
     HttpServer::State& server_;

@@ -42,7 +42,7 @@ void LogPublisher::committed(const Batch& batch) {
     wake_.notify_one();
 }
 
-Result<> LogPublisher::publish(std::vector<Hash> entries, std::int64_t first, std::int64_t size) {
+Result<> LogPublisher::publish(const std::vector<Hash>& entries, std::int64_t first, std::int64_t size) {
     if (std::cmp_equal(publisher_.size(), first)) {
         for (const Hash& entry : entries) publisher_.append(entry);
     } else if (std::cmp_less(publisher_.size(), size)) {
@@ -71,7 +71,7 @@ void LogPublisher::run() {
         first_ = size_;
         lock.unlock();
 
-        const auto done = publish(std::move(entries), first, size);
+        const auto done = publish(entries, first, size);
         published_.store(publisher_.published());
         if (!done) log_.error("the log is not published", {{"what", done.error().what}, {"try", done.error().remedy}});
         if (last) return;

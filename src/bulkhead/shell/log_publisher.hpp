@@ -31,7 +31,7 @@ public:
 
 private:
     void run();
-    Result<> publish(std::vector<Hash> entries, std::int64_t first, std::int64_t size);
+    Result<> publish(const std::vector<Hash>& entries, std::int64_t first, std::int64_t size);
 
     audit::Publisher publisher_;  // the thread's alone
     const store::Options store_;
