@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cmake --preset clang >/dev/null
+cmake --build --preset clang --target bulkhead_agent_proto >/dev/null  # headers that are generated
 git ls-files 'src/*.cpp' | grep -vE '_(test|bench|fuzz)\.cpp$' |
     xargs -P "$(nproc)" -n 2 clang-tidy-19 -p build/clang --quiet 2> >(grep -vE 'warnings? generated|Suppressed|Use -header-filter' >&2)
 echo "tidy: clean"

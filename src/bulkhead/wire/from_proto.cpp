@@ -18,7 +18,7 @@ public:
     const Message& known(const Message& message) {
         if (!message.GetReflection()->GetUnknownFields(message).empty())
             object("{} has a field nobody here knows", message.GetTypeName());
-        return message;
+        return message;  // NOLINT(bugprone-return-const-ref-from-parameter): read in the same expression
     }
     template <Worded To>
     To heard(std::string_view what, int value) {
@@ -36,8 +36,8 @@ public:
     void object(fmt::format_string<Args...> words, Args&&... args) {
         if (first_.empty()) first_ = fmt::format(words, std::forward<Args>(args)...);
     }
-    void object(std::string words) {
-        if (first_.empty()) first_ = std::move(words);
+    void object(const std::string& words) {
+        if (first_.empty()) first_ = words;
     }
     bool failed() const { return !first_.empty(); }
     Error error() && { return {Code::invalid, std::move(first_), ""}; }
