@@ -68,7 +68,7 @@ void Link::State::begin_attempt(Clock::time_point now) {
     tls.pem_cert_chain = options.certificate;
     tls.pem_private_key = options.key;
     grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(static_cast<int>(wire::message_bytes_max));
+    arguments.SetMaxReceiveMessageSize(static_cast<int>(wire::written_bytes_max));
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // gRPC's own back-off would count beside ours
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // no environment variable leads this line elsewhere

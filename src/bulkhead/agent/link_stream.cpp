@@ -42,22 +42,17 @@ std::shared_ptr<LinkStream> LinkStream::begin(std::shared_ptr<grpc::Channel> cha
 bool LinkStream::send(std::string bytes) {
     const std::lock_guard lock{mutex_};
     if (!held_) return true;  // it is over, and its Ended is on the way
-    queued_bytes_ += bytes.size();
-    queue_.push_back(std::move(bytes));
-    if (queue_.size() > queued_messages_max || queued_bytes_ > queued_bytes_max) return false;
+    outbox_.put(std::move(bytes));
+    if (outbox_.messages() > queued_messages_max || outbox_.bytes() > queued_bytes_max) return false;
     if (!writing_) write_next();
     return true;
 }
 
 void LinkStream::write_next() {
-    if (queue_.empty() || !held_) return;
-    outgoing_buffer_ = wire::to_buffer(queue_.front());
-    queued_bytes_ -= queue_.front().size();
-    queue_.pop_front();
+    if (outbox_.empty() || !held_) return;
+    outgoing_buffer_ = wire::to_buffer(outbox_.take());
     writing_ = true;
-    grpc::WriteOptions options;
-    if (!queue_.empty()) options.set_buffer_hint();
-    StartWrite(&outgoing_buffer_, options);
+    StartWrite(&outgoing_buffer_, wire::one_by_one());
 }
 
 void LinkStream::read_on() {
@@ -89,8 +84,14 @@ void LinkStream::OnReadDone(bool ok) {
         let_go();
         return;
     }
-    auto message = wire::from_buffer(incoming_, wire::decode_control_message);
-    if (!message) return end(message.error().code, "the server sent what is no message: " + message.error().what);
+    const auto no_message = [&](const Error& error) {
+        end(error.code, "the server sent what is no message: " + error.what);
+    };
+    auto whole = wire::from_buffer(incoming_, [&](std::string_view bytes) { return assembly_.add(bytes); });
+    if (!whole) return no_message(whole.error());
+    if (!*whole) return read_on();  // more is to come
+    auto message = wire::decode_control_message(**whole);
+    if (!message) return no_message(message.error());
     if (inbox_->put({attempt_, std::move(*message)})) read_on();
 }
 

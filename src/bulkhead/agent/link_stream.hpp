@@ -8,7 +8,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,6 +16,7 @@
 
 #include "bulkhead/base/result.hpp"
 #include "bulkhead/wire/message.hpp"
+#include "bulkhead/wire/pieces.hpp"
 
 namespace bulkhead::agent {
 
@@ -76,11 +76,11 @@ private:
     const std::shared_ptr<Inbox> inbox_;
     std::shared_ptr<LinkStream> self_;  // until OnDone
     grpc::ByteBuffer incoming_;
+    wire::Assembly assembly_;
 
     std::mutex mutex_;
     grpc::ByteBuffer outgoing_buffer_;
-    std::deque<std::string> queue_;
-    std::size_t queued_bytes_ = 0;
+    wire::Outbox outbox_;
     bool writing_ = false;
     bool held_ = true;
     Ended ended_;  // our own reason, when we ended it

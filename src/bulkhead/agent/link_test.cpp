@@ -383,8 +383,26 @@ TEST_F(Line, a_slow_reader_loses_nothing_while_the_queue_holds) {
     std::this_thread::sleep_for(50ms);
     for (int heard = 0; heard < 900; ++heard) {
         const auto event = one->next(patience);
-        ASSERT_TRUE(event && std::holds_alternative<Link::OrderArrived>(*event));
+        ASSERT_TRUE(event) << "nothing after " << heard << " orders";
+        const Link::Lost* lost = std::get_if<Link::Lost>(&*event);
+        ASSERT_TRUE(std::holds_alternative<Link::OrderArrived>(*event))
+            << "event " << event->index() << " after " << heard << " orders: " << (lost ? lost->why : "");
     }
+}
+
+// Around the size of a TLS record, byte by byte: one that is exactly full must not break the line (wire/pieces.hpp).
+TEST_F(Line, no_size_of_a_message_breaks_it) {
+    start();
+    auto one = link(fleet().node("node-1"));
+    const auto session = one->expect<Link::Welcome>().session;
+    for (const std::size_t wipes : {325u, 330u, 1'345u, 1'350u})
+        for (std::size_t name = 1; name <= 120; ++name) {
+            Order order = some_order(1);
+            std::get<Release>(order.what).wipes.resize(wipes, {UnitKind::memory, 3, 0, 4, 1});
+            std::get<Release>(order.what).tenant = std::string(name, 'a');
+            ASSERT_TRUE(server->send(session, order));
+            ASSERT_EQ(one->expect<Link::OrderArrived>().order, order);
+        }
 }
 
 TEST_F(Line, what_is_no_message_ends_the_session_with_the_rule_it_breaks) {

@@ -5,6 +5,7 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <utility>
@@ -42,7 +43,6 @@ void make_frugal(grpc::ServerBuilder& builder) {
              {GRPC_ARG_HTTP2_HPACK_TABLE_SIZE_DECODER, 0},
              {GRPC_ARG_HTTP2_HPACK_TABLE_SIZE_ENCODER, 0},
              {GRPC_ARG_MAX_METADATA_SIZE, 4'096},
-             {GRPC_ARG_TSI_MAX_FRAME_SIZE, 4'096},
              {GRPC_ARG_TCP_READ_CHUNK_SIZE, 1'024},
              {GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 256},
              {GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 16'384},
@@ -159,13 +159,17 @@ Result<std::unique_ptr<AgentServer>> AgentServer::start(const Options& options, 
     // As Debian builds it, gRPC looks for deadlocks among its own locks whenever it takes one, in a graph of them all:
     // memory and time for every agent that is connected.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+    // A node that asks for exactly the right number of answers can still have gRPC send it memory that was never
+    // written to (pieces.hpp). So nothing of anybody else's is ever found in there: larger pieces of memory are
+    // overwritten when they are handed out.
+    mallopt(M_PERTURB, 0x5a);
     auto state = std::make_unique<State>(options, handler);
     grpc::SslServerCredentialsOptions tls{GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY};
     tls.pem_root_certs = options.ca;
     tls.pem_key_cert_pairs.push_back({options.key, options.certificate});
     grpc::ServerBuilder builder;
     make_frugal(builder);
-    builder.SetMaxReceiveMessageSize(static_cast<int>(message_bytes_max));
+    builder.SetMaxReceiveMessageSize(static_cast<int>(written_bytes_max));
     const std::int64_t memory = options.memory_max.bytes != 0
                                     ? options.memory_max.bytes
                                     : (std::int64_t{256} << 20) + static_cast<std::int64_t>(options.sessions_max << 18);

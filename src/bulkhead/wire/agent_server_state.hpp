@@ -10,7 +10,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +20,7 @@
 
 #include "bulkhead/wire/agent_server.hpp"
 #include "bulkhead/wire/message.hpp"
+#include "bulkhead/wire/pieces.hpp"
 
 namespace bulkhead::wire {
 
@@ -61,11 +61,11 @@ private:
     const std::string node_;
     std::atomic<std::uint64_t> number_ = 0;  // written once
     grpc::ByteBuffer incoming_;
+    Assembly assembly_;
 
     std::mutex mutex_;
     grpc::ByteBuffer outgoing_buffer_;
-    std::list<std::string> queue_;  // of which an idle session has none: it must cost nothing
-    std::size_t queued_bytes_ = 0;
+    Outbox outbox_;
     std::int64_t orders_sent_ = 0;
     bool writing_ = false;
     bool closing_ = false;  // Finish has been called, or will be when the write under way is done

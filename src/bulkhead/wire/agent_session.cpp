@@ -45,8 +45,11 @@ void Session::cut_off() {
 
 void Session::OnReadDone(bool ok) {
     if (!ok) return close(Code::unavailable, "the agent ended the stream");
-    auto message = from_buffer(incoming_, decode_agent_message);
-    if (!message)
+    if (auto whole = from_buffer(incoming_, [&](std::string_view bytes) { return assembly_.add(bytes); }); !whole)
+        close(whole.error().code, whole.error().what);
+    else if (!*whole)
+        ;  // more is to come
+    else if (auto message = decode_agent_message(**whole); !message)
         close(message.error().code, message.error().what);
     else
         hear(std::move(*message));
@@ -95,23 +98,18 @@ void Session::hear(AgentMessage&& message) {
 }
 
 void Session::enqueue(std::string&& bytes) {
-    queued_bytes_ += bytes.size();
-    queue_.push_back(std::move(bytes));
-    if (queue_.size() > owner_.options.queued_messages_max || queued_bytes_ > owner_.options.queued_bytes_max)
+    outbox_.put(std::move(bytes));
+    if (outbox_.messages() > owner_.options.queued_messages_max || outbox_.bytes() > owner_.options.queued_bytes_max)
         return begin_closing(Code::exhausted, fmt::format("the agent does not read: {} messages of {} bytes wait",
-                                                          queue_.size(), queued_bytes_));
+                                                          outbox_.messages(), outbox_.bytes()));
     if (!writing_) write_next();
 }
 
 void Session::write_next() {
-    if (queue_.empty()) return;
-    outgoing_buffer_ = to_buffer(queue_.front());
-    queued_bytes_ -= queue_.front().size();
-    queue_.pop_front();
+    if (outbox_.empty()) return;
+    outgoing_buffer_ = to_buffer(outbox_.take());
     writing_ = true;
-    grpc::WriteOptions options;
-    if (!queue_.empty()) options.set_buffer_hint();  // more comes at once: one packet instead of many
-    StartWrite(&outgoing_buffer_, options);
+    StartWrite(&outgoing_buffer_, one_by_one());
 }
 
 void Session::begin_closing(Code code, std::string_view why, Line line) {
@@ -119,8 +117,7 @@ void Session::begin_closing(Code code, std::string_view why, Line line) {
     closing_ = true;
     code_ = code;
     why_closed_ = presentable(why);
-    queue_.clear();
-    queued_bytes_ = 0;
+    outbox_.clear();
     if (!writing_) finish(line);  // otherwise when the write is done: gRPC takes one at a time
     owner_.watch(shared_from_this(), true);
 }

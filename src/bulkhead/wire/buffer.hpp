@@ -1,6 +1,7 @@
 // Message bytes in and out of gRPC's own buffers; and how an error is said in gRPC.
 #pragma once
 
+#include <grpcpp/impl/call_op_set.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/status.h>
 
@@ -19,6 +20,9 @@ inline grpc::ByteBuffer to_buffer(std::string_view bytes) {
     const grpc::Slice slice{bytes.data(), bytes.size()};
     return {&slice, 1};
 }
+
+// A write is done when its bytes are out; so the next one does not join it (pieces.hpp).
+inline grpc::WriteOptions one_by_one() { return grpc::WriteOptions{}.set_write_through(); }
 
 // Hands the bytes of a buffer to `read` in one piece and lets go of the buffer: its slices may pin larger blocks.
 template <class Read>

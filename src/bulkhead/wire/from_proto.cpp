@@ -232,6 +232,9 @@ Result<AgentMessage> from_proto(proto::AgentMessage&& from) {
             in.known(from.heartbeat());
             to = Heartbeat{};
             break;
+        case proto::AgentMessage::kPiece:
+            in.object("a piece stands where a whole message was due");
+            break;
         case proto::AgentMessage::WHAT_NOT_SET:
             in.object("a message says nothing");
     }
@@ -257,6 +260,9 @@ Result<ControlMessage> from_proto(proto::ControlMessage&& from) {
         case proto::ControlMessage::kGoAway:
             to = GoAway{std::move(*from.mutable_go_away()->mutable_why())};
             in.known(from.go_away());
+            break;
+        case proto::ControlMessage::kPiece:
+            in.object("a piece stands where a whole message was due");
             break;
         case proto::ControlMessage::WHAT_NOT_SET:
             in.object("a message says nothing");
