@@ -2,14 +2,33 @@
 # What a newcomer does: `make run`, then the three things it says to try, then the way back; and that it stops.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-rm -rf build/fleet
+rm -rf build/fleet build/check-run
 export XDG_CONFIG_HOME=$PWD/build/check-run
 mkdir -p "$XDG_CONFIG_HOME"
-make run >build/check-run/output 2>&1 &
-trap 'kill -INT $(pgrep -P $!) $! 2>/dev/null; wait 2>/dev/null || true; cat build/check-run/output' EXIT
 say() { echo "check-run: $*"; }
 
-for _ in $(seq 3000); do grep -q "things to try" build/check-run/output && break; sleep 0.2; kill -0 $! 2>/dev/null || exit 1; done
+# A group of its own, so that one signal reaches make and all it started, as Ctrl-C does.
+set -m
+make run >build/check-run/output 2>&1 &
+run=$!
+set +m
+# Whatever happens, what `make run` said is shown, and nothing is left running.
+finish() {
+    local status=$?
+    set +e
+    kill -KILL -- "-$run" 2>/dev/null
+    wait "$run" 2>/dev/null
+    cat build/check-run/output
+    [ "$status" -eq 0 ] || say "failed with $status"
+    exit "$status"
+}
+trap finish EXIT
+
+for _ in $(seq 3000); do
+    grep -q "things to try" build/check-run/output && break
+    kill -0 "$run" 2>/dev/null || { say "make run has ended by itself"; exit 1; }
+    sleep 0.2
+done
 grep -q "things to try" build/check-run/output || { say "it never came up"; exit 1; }
 say "up"
 bulkhead=build/bin/bulkhead
@@ -21,6 +40,9 @@ wait_for() {  # WHAT COMMAND...: until the command succeeds, half a minute at mo
 running() { "$bulkhead" get workloads "$1" -o json | grep -q '"running"'; }
 gone() { ! "$bulkhead" get workloads "$1"; }
 quiet() { ! "$bulkhead" get leases -o json | grep -q '"name"'; }
+ended() { ! kill -0 "$run"; }
+# Anything that still runs on this fleet's data.
+left_running() { pgrep -f -- "--data $PWD/build/fleet"; }
 
 "$bulkhead" apply -f build/fleet/first-steps.yaml
 wait_for "a gang runs" running pretrain
@@ -39,3 +61,8 @@ wait_for "everything is reclaimed" quiet
 "$bulkhead" verify build/check-run/certificate.json --key build/fleet/keys/log.vkey
 "$bulkhead" audit verify --tiles build/fleet/tiles --key build/fleet/keys/log.vkey
 say "the certificate and the log verify"
+
+kill -INT -- "-$run"
+wait_for "it stops" ended
+if left=$(left_running); then say "still running: $left"; exit 1; fi
+say "nothing is left running"

@@ -3,6 +3,7 @@
 // the model holds.
 #pragma once
 
+#include <boost/json/fwd.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,6 +17,7 @@
 #include "bulkhead/node/model.hpp"
 #include "bulkhead/node/operation.hpp"
 #include "bulkhead/node/order.hpp"
+#include "bulkhead/node/report.hpp"
 
 namespace bulkhead::sim {
 
@@ -56,10 +58,14 @@ public:
 
     // Messages that really left, and hardware that was really touched.
     void ordered(const std::string& node, const Order& order);
+    void reported(const std::string& node, const Report& report) const;  // for the trace alone
     void prepared(const std::string& node, Key lease);
     void begun(const std::string& node, const NodeModel& model, const Operation& operation);
     void ended(const std::string& node, const Operation& operation, bool ok);
     void host_crashed(const std::string& node);
+
+    // Something that must never happen, seen by the world itself.
+    void impossible(int invariant, std::string what) { violate(invariant, std::move(what)); }
 
     // Nothing has been asked or broken for a long time.
     void calm_began();
@@ -69,7 +75,6 @@ public:
     const std::map<std::string, std::uint64_t>& probes() const { return probes_; }
     void probe(const std::string& name) { ++probes_[name]; }
     const std::vector<Hash>& entries() const { return entries_; }
-    std::string summary() const;
 
 private:
     struct LeaseSeen {
@@ -100,10 +105,24 @@ private:
 
     void violate(int invariant, std::string what);
     bool distrusting(const std::string& a, const std::string& b) const;
-    void check_rows(const Batch& batch, const std::map<std::string, int>& lease_records, int wiped_units);
-    void check_start(const std::string& node, const NodeModel& model, const StartTenant& start);
-    void check_quota(const std::string& tenant);
+    static std::string unit_name(std::string_view kind, std::int64_t device, std::int64_t slice);
 
+    // Of what became durable: checkers_durable.cpp.
+    void check_rows(const Batch& batch, const std::map<std::string, int>& lease_records,
+                    const std::set<std::string>& wiped);
+    void check_wipe(const boost::json::object& record, std::set<std::string>& wiped);
+    void check_gate(const Row& row, const std::set<std::string>& wiped);
+    void check_change(std::int64_t key, const LeaseSeen& old, const std::map<std::string, int>& lease_records);
+    void check_overlap(std::int64_t key, const LeaseSeen& lease);
+    void check_quota(const std::string& tenant);
+    static LeaseSeen lease_in(const std::string& body);
+    std::string node_named(std::int64_t key) const;
+
+    // Of what the hardware was made to do: checkers_hardware.cpp.
+    void check_start(const std::string& node, const NodeModel& model, const StartTenant& start);
+    void check_neighbours(const std::string& node, const Promised& mine, const StartTenant& start);
+
+    void check_rest();
     void say(std::string_view what) const;
 
     std::string trace_;
@@ -113,17 +132,20 @@ private:
     std::vector<Hash> entries_;
     std::map<std::int64_t, LeaseSeen> leases_;
     std::map<std::string, std::int64_t> usage_expected_, usage_seen_;  // thousandths x ms, by lease
-    std::map<std::string, std::set<std::string>> available_;  // node/kind/device -> slices available, as rows say
-    std::map<std::string, bool> workloads_;                   // acknowledged: true exists, false deleted
-    std::set<std::string> refused_, durable_names_;           // names are used once
+    std::map<std::int64_t, std::vector<std::string>> gates_;           // by row: the state of each of its units
+    std::map<std::int64_t, std::string> gate_names_;                   // by row: "node/kind/device"
+    std::map<std::string, bool> workloads_;                            // acknowledged: true exists, false deleted
+    std::set<std::string> refused_, durable_names_;                    // names are used once
     std::map<Key, Promised> promised_;
-    std::map<std::string, std::map<Key, Running>> running_;      // by node: what the hardware runs
-    std::map<std::string, std::set<std::string>> wiped_since_;   // node -> units with evidence since their last use
+    std::map<std::string, std::map<Key, Running>> running_;     // by node: what the hardware runs
+    std::map<std::string, std::set<std::string>> wiped_since_;  // node -> units with evidence since their last use
+    std::vector<std::string> just_taken_;                       // units, by the start that is being looked at
+    std::set<std::string> leased_names_;             // every lease there ever was, whatever a backup has forgotten
+    std::map<std::string, std::size_t> signatures_;  // of evidence: the leaf that first had it
     std::map<std::string, std::set<std::string>> kernel_users_;  // node -> tenants since the last verified reboot
     std::vector<std::string> said_in_calm_;
     bool calm_ = false;
     std::size_t calm_from_ = 0;
-    std::int64_t calm_since_ = 0;
     std::vector<Violation> violations_;
     std::map<std::string, std::uint64_t> probes_;
 
@@ -133,7 +155,7 @@ public:
         std::map<std::int64_t, LeaseSeen> leases;
         std::map<std::string, std::int64_t> usage_expected, usage_seen;
         std::map<std::string, bool> workloads;
-        std::map<std::string, std::set<std::string>> available;
+        std::map<std::int64_t, std::vector<std::string>> gates;
         std::size_t log_size = 0;
     };
 };

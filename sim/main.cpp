@@ -13,12 +13,13 @@ namespace {
 using namespace bulkhead::sim;
 
 int usage() {
-    fmt::print(stderr,
-               "bulkhead-sim --seeds A..B [--spec NAME] [--minutes M] [--trace TEXT] [--quiet]\n\n"
-               "Runs one simulated fleet for each seed and holds it to the invariants. Exit 0: none was violated; 1: "
-               "one was,\n"
-               "with the seed that replays it; 2: bad arguments. --minutes: stop starting new seeds after so "
-               "long.\n\nspecs:\n");
+    fmt::print(
+        stderr,
+        "bulkhead-sim --seeds A..B [--spec NAME] [--hours H] [--nodes N] [--minutes M] [--trace TEXT] [--quiet]\n\n"
+        "Runs one simulated fleet for each seed and holds it to the invariants. Exit 0: none was violated; 1: "
+        "one was,\n"
+        "with the seed that replays it; 2: bad arguments. --minutes: stop starting new seeds after so "
+        "long.\n\nspecs:\n");
     for (const Spec& spec : specs()) fmt::print(stderr, "  {:<10}{}\n", spec.name, spec.about);
     return 2;
 }
@@ -32,7 +33,8 @@ void print_counts(const char* title, const std::map<std::string, std::uint64_t>&
 
 int main(int argc, char** argv) {
     std::uint64_t first = 1, last = 20;
-    const Spec* spec = find_spec("default");
+    Spec world = *find_spec("default");
+    const Spec* const spec = &world;
     double minutes = 0;
     bool quiet = false;
     std::string trace;
@@ -46,8 +48,14 @@ int main(int argc, char** argv) {
             last = dots == std::string::npos ? first : std::strtoull(range.c_str() + dots + 2, &end, 10);
             if (end == nullptr || *end != '\0' || first > last) return usage();
         } else if (argument == "--spec" && i + 1 < argc) {
-            spec = find_spec(argv[++i]);
-            if (spec == nullptr) return usage();
+            const Spec* named = find_spec(argv[++i]);
+            if (named == nullptr) return usage();
+            world = *named;
+        } else if (argument == "--hours" && i + 1 < argc) {  // of which half are calm
+            world.length = bulkhead::Duration::hours(std::atoi(argv[++i]));
+            world.calm = bulkhead::Duration{world.length.ms / 2};
+        } else if (argument == "--nodes" && i + 1 < argc) {
+            world.nodes = static_cast<std::uint32_t>(std::max(1, std::atoi(argv[++i])));
         } else if (argument == "--minutes" && i + 1 < argc) {
             minutes = std::atof(argv[++i]);
         } else if (argument == "--trace" && i + 1 < argc) {

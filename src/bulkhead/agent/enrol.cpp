@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -32,10 +33,11 @@ struct Paths {
     explicit Paths(const std::string& folder)
         : key(folder + "/tls.key"),
           certificate(folder + "/tls.crt"),
+          renewed(folder + "/tls.pem"),
           ca(folder + "/ca.crt"),
           evidence(folder + "/evidence.key"),
           node(folder + "/node.json") {}
-    std::string key, certificate, ca, evidence, node;
+    std::string key, certificate, renewed, ca, evidence, node;
 };
 
 Instant now() {
@@ -87,6 +89,22 @@ Result<> check_answer(const EnrolOptions& options, const std::string& key, const
     return {};
 }
 
+Result<auth::KeyPair> load_pair(const Paths& paths) {
+    auto renewed = auth::read_secret(paths.renewed);
+    if (renewed) {
+        const std::size_t split = renewed->find("-----BEGIN CERTIFICATE");
+        if (split == std::string::npos)
+            return fail(Code::corrupt, fmt::format("{} holds no certificate", paths.renewed));
+        return auth::KeyPair{renewed->substr(0, split), renewed->substr(split)};
+    }
+    if (renewed.error().code != Code::not_found) return std::unexpected(renewed.error());
+    auto key = auth::read_secret(paths.key);
+    if (!key) return std::unexpected(key.error());
+    auto certificate = auth::read_secret(paths.certificate);
+    if (!certificate) return std::unexpected(certificate.error());
+    return auth::KeyPair{*std::move(key), *std::move(certificate)};
+}
+
 Result<> store(const Paths& paths, const auth::EnrolmentAnswer& answer, const std::string& name) {
     for (const auto& [path, content] :
          {std::pair{&paths.certificate, answer.certificate}, std::pair{&paths.ca, answer.ca},
@@ -106,6 +124,9 @@ Result<Identity> enrol(const EnrolOptions& options) {
         return fail(Code::conflict, fmt::format("{} holds the identity of a node already", options.folder),
                     "move the folder away if this machine shall be another node");
 
+    // Of a node this folder was before: it would be taken for what this enrolment is about to bring.
+    if (::unlink(paths.renewed.c_str()) != 0 && errno != ENOENT)
+        return fail(Code::unavailable, fmt::format("cannot remove {}: {}", paths.renewed, std::strerror(errno)));
     const auto key = kept_or_made(paths.key, [&]() -> Result<std::string> {
         auto made = auth::make_request(options.name);
         if (!made) return std::unexpected(made.error());
@@ -139,15 +160,19 @@ Result<Identity> load_identity(const std::string& folder) {
         !decode(*text.documents.front().root, paths.node, file, text.errors))
         return fail(Code::corrupt, text.errors.empty() ? fmt::format("{} is not a node's file", paths.node)
                                                        : print(text.errors.front()));
-    Identity identity{.name = file.name, .agents = file.agents};
+    auto pair = load_pair(paths);
+    if (!pair) return std::unexpected(pair.error());
+    Identity identity{.name = file.name,
+                      .agents = file.agents,
+                      .certificate = std::move(pair->certificate),
+                      .key = std::move(pair->key)};
     for (const auto& [path, to] :
-         {std::pair{&paths.key, &identity.key}, std::pair{&paths.certificate, &identity.certificate},
-          std::pair{&paths.ca, &identity.ca}, std::pair{&paths.evidence, &identity.evidence_seed}}) {
+         {std::pair{&paths.ca, &identity.ca}, std::pair{&paths.evidence, &identity.evidence_seed}}) {
         auto content = auth::read_secret(*path);
         if (!content) return std::unexpected(content.error());
         *to = std::move(*content);
     }
-    if (auto pair = auth::check_pair({identity.key, identity.certificate}); !pair) return std::unexpected(pair.error());
+    if (auto good = auth::check_pair({identity.key, identity.certificate}); !good) return std::unexpected(good.error());
     const auto peer = auth::read_peer(identity.certificate);
     if (!peer) return std::unexpected(peer.error());
     if (peer->node != identity.name)
@@ -157,6 +182,15 @@ Result<Identity> load_identity(const std::string& folder) {
         return std::unexpected(signer.error());
     identity.evidence_seed = *from_hex(identity.evidence_seed.substr(0, 64));
     return identity;
+}
+
+Result<> store_renewed(const std::string& folder, const auth::KeyPair& renewed) {
+    const Paths paths{folder};
+    if (auto written = auth::write_secret(paths.renewed, renewed.key + renewed.certificate); !written) return written;
+    // They count no more; that an old key lies around is no reason to fail.
+    ::unlink(paths.key.c_str());
+    ::unlink(paths.certificate.c_str());
+    return {};
 }
 
 }  // namespace bulkhead::agent

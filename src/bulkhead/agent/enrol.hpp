@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "bulkhead/auth/ca.hpp"
 #include "bulkhead/auth/enrolment.hpp"
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/base/result.hpp"
@@ -28,6 +29,8 @@ struct EnrolOptions {
 };
 
 // What the node is, as it lies in the folder: tls.key, tls.crt, ca.crt, evidence.key, node.json; all with mode 0600.
+// After the first renewal tls.pem, which holds key and certificate, stands for the first two: one file, so that both
+// change at once.
 struct Identity {
     std::string name;
     std::string agents;  // host:port
@@ -40,6 +43,10 @@ struct Identity {
 Result<Identity> enrol(const EnrolOptions& options);
 // Checks that the parts belong together; whether the certificate has expired shows when it is used.
 Result<Identity> load_identity(const std::string& folder);
+
+// The same node from now on with another key and certificate. Durable when it returns; a crash on the way leaves the
+// old ones or the new.
+Result<> store_renewed(const std::string& folder, const auth::KeyPair& renewed);
 
 // The one HTTPS exchange, without the folder.
 Result<auth::EnrolmentAnswer> ask_for_enrolment(const EnrolmentServer& server, const auth::EnrolmentRequest& request);

@@ -53,7 +53,7 @@ struct Link::State {
     std::shared_ptr<LinkStream> stream;
     Clock::time_point next_attempt = Clock::now();
     Clock::time_point connect_by{};
-    bool said_hello = false;
+    bool said_hello = false, asked_to_renew = false;
     milliseconds heartbeat_every{};
     Clock::time_point next_heartbeat{};
     std::int64_t orders_heard = 0;
@@ -81,7 +81,7 @@ void Link::State::begin_attempt(Clock::time_point now) {
     if (!options.server_name.empty()) arguments.SetSslTargetNameOverride(options.server_name);
     auto channel = grpc::CreateCustomChannel(options.address, grpc::SslCredentials(tls), arguments);
     phase = Phase::connecting;
-    said_hello = false;
+    said_hello = asked_to_renew = false;
     orders_heard = 0;
     told_to_go.clear();
     connect_by = now + milliseconds{options.connect_within.ms};
@@ -127,6 +127,14 @@ void Link::State::hear(wire::ControlMessage&& message, Clock::time_point now, st
         if (phase != Phase::welcome)
             return lose(Code::corrupt, "the server acknowledged before its welcome", now, events);
         events.push_back(Acked{acknowledged->number});
+    } else if (auto* renewed = std::get_if<wire::Renewed>(&message)) {
+        if (!std::exchange(asked_to_renew, false))
+            return lose(Code::corrupt, "the server sent a certificate that nobody asked for", now, events);
+        events.push_back(Renewed{std::move(renewed->certificate)});
+    } else if (auto* refusal = std::get_if<wire::NotRenewed>(&message)) {
+        if (!std::exchange(asked_to_renew, false))
+            return lose(Code::corrupt, "the server refused a certificate that nobody asked for", now, events);
+        events.push_back(NotRenewed{std::move(refusal->why)});
     } else {
         told_to_go = std::move(std::get<wire::GoAway>(message).why);  // the stream ends now, with a code
     }
@@ -249,6 +257,15 @@ Result<> Link::report(const Report& report) {
     if (state_->phase != Phase::welcome) return fail(Code::unavailable, "no session is open to report to");
     auto sent = state_->send(report);
     if (!sent && sent.error().code == Code::exhausted) state_->give_up_why = sent.error().what;
+    return sent;
+}
+
+Result<> Link::renew(const std::string& request) {
+    if (state_->phase != Phase::welcome) return fail(Code::unavailable, "no session is open to renew in");
+    if (state_->asked_to_renew) return fail(Code::conflict, "a certificate was asked for already");
+    auto sent = state_->send(wire::RenewalRequest{request});
+    if (!sent && sent.error().code == Code::exhausted) state_->give_up_why = sent.error().what;
+    state_->asked_to_renew = sent.has_value();
     return sent;
 }
 

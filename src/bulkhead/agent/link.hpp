@@ -51,12 +51,18 @@ public:
     struct Acked {  // reports up to this number are durable
         std::int64_t number = 0;
     };
+    struct Renewed {              // what renew() asked for
+        std::string certificate;  // PEM
+    };
+    struct NotRenewed {  // the session goes on under the old certificate
+        std::string why;
+    };
     struct Lost {     // the session is over, or an attempt failed; the next one is under way by itself
         Code code{};  // denied: the server does not want this node (revoked, expired, unknown)
         std::string why;
         Duration next_attempt_in;
     };
-    using Event = std::variant<Connected, Welcome, OrderArrived, Acked, Lost>;
+    using Event = std::variant<Connected, Welcome, OrderArrived, Acked, Renewed, NotRenewed, Lost>;
 
     static Result<std::unique_ptr<Link>> open(const Options& options);
     ~Link();
@@ -72,6 +78,10 @@ public:
     // After Welcome; otherwise, and when the session is lost before it is acknowledged, it is the owner's to send
     // again.
     Result<> report(const Report& report);
+
+    // After Welcome: asks for a new certificate (PKCS#10, PEM). One answer follows, Renewed or NotRenewed, unless the
+    // session is lost before. `conflict`: it was asked already.
+    Result<> renew(const std::string& request);
 
     // For a renewed certificate: used from the next attempt on.
     void set_identity(std::string certificate, std::string key);

@@ -37,18 +37,19 @@ struct Sample {
 
 class Counting final : public wire::AgentServer::Handler {
 public:
-    Result<std::string> admit(std::string_view certificate) override {
+    Result<wire::AgentServer::Peer> admit(std::string_view certificate) override {
         server.wait(nullptr);
         auto peer = auth::read_peer(certificate);
         if (!peer) return std::unexpected(peer.error());
-        return std::move(peer->node);
+        return wire::AgentServer::Peer{std::move(peer->node), std::move(peer->fingerprint)};
     }
-    void on_hello(const std::string&, std::uint64_t session, Hello&&) override {
+    void on_hello(const wire::AgentServer::Peer&, std::uint64_t session, Hello&&) override {
         last_session = session;
         server.load()->welcome(session, 1, heartbeat_every);
     }
     void on_report(const std::string&, std::uint64_t, Report&&) override {}
     void on_heartbeat(const std::string&, std::uint64_t) override { ++heartbeats; }
+    void on_renewal(const std::string&, std::uint64_t, std::string&&) override {}
     void on_gone(const std::string&, std::uint64_t, std::string_view) override {}
     std::atomic<wire::AgentServer*> server = nullptr;
     std::atomic<std::int64_t> heartbeats = 0;

@@ -44,19 +44,19 @@ public:
         std::string node;
         std::uint64_t session = 0;
         std::int64_t number = 0;  // of a report
-        std::string why;          // of a gone
+        std::string why;          // of a gone; of a hello: the certificate's fingerprint
     };
 
-    Result<std::string> admit(std::string_view certificate) override {
+    Result<AgentServer::Peer> admit(std::string_view certificate) override {
         server.wait(nullptr);  // in the moment between listening and knowing
         const auto peer = auth::read_peer(certificate);
         if (!peer) return std::unexpected(peer.error());
         const std::lock_guard lock{mutex_};
         if (revoked_.contains(peer->fingerprint)) return fail(Code::denied, "node " + peer->node + " was revoked");
-        return peer->node;
+        return AgentServer::Peer{peer->node, peer->fingerprint};
     }
-    void on_hello(const std::string& node, std::uint64_t session, Hello&&) override {
-        note({"hello", node, session, 0, ""});
+    void on_hello(const AgentServer::Peer& peer, std::uint64_t session, Hello&&) override {
+        note({"hello", peer.node, session, 0, peer.certificate});
         if (welcomes) server.load()->welcome(session, 7, heartbeat_every);
     }
     void on_report(const std::string& node, std::uint64_t session, Report&& report) override {
@@ -65,6 +65,14 @@ public:
     }
     void on_heartbeat(const std::string& node, std::uint64_t session) override {
         note({"heartbeat", node, session, 0, ""});
+    }
+    void on_renewal(const std::string& node, std::uint64_t session, std::string&& request) override {
+        note({"renewal", node, session, 0, ""});
+        const auto made = auth::sign_request(fleet().ca, request, node, fleet().today);
+        if (made)
+            server.load()->renewed(session, *made);
+        else
+            server.load()->not_renewed(session, made.error().what);
     }
     void on_gone(const std::string& node, std::uint64_t session, std::string_view why) override {
         note({"gone", node, session, 0, std::string{why}});
@@ -259,7 +267,7 @@ std::shared_ptr<grpc::ChannelCredentials> tls(const auth::KeyPair& node,
     return grpc::SslCredentials(options);
 }
 
-Order some_order(Key lease) { return {7, Release{lease, "acme", {{UnitKind::memory, 3, 0, 4, lease}}}}; }
+Order some_order(Key lease) { return {7, Release{lease, {{UnitKind::memory, 3, 0, 4, lease}}}}; }
 
 TEST_F(Line, carries_a_session_from_hello_to_farewell) {
     control.heartbeat_every = {30};
@@ -399,7 +407,7 @@ TEST_F(Line, no_size_of_a_message_breaks_it) {
         for (std::size_t name = 1; name <= 120; ++name) {
             Order order = some_order(1);
             std::get<Release>(order.what).wipes.resize(wipes, {UnitKind::memory, 3, 0, 4, 1});
-            std::get<Release>(order.what).tenant = std::string(name, 'a');
+            std::get<Release>(order.what).wipes[0].lease = std::string(name, 'a');
             ASSERT_TRUE(server->send(session, order));
             ASSERT_EQ(one->expect<Link::OrderArrived>().order, order);
         }
@@ -485,6 +493,40 @@ TEST_F(Line, a_closed_session_is_told_why_and_begins_anew) {
     (*one)->reconnect("the certificate was renewed");
     EXPECT_EQ(one->expect<Link::Lost>().why, "the certificate was renewed");
     EXPECT_EQ(one->expect<Link::Welcome>().session, 3u);
+}
+
+TEST_F(Line, a_certificate_is_renewed_within_the_session_and_proven_by_the_next) {
+    start();
+    const auth::KeyPair node = fleet().node("node-1");
+    auto one = link(node);
+    const auto next = *auth::make_request("node-1");
+    EXPECT_EQ((*one)->renew(next.request).error().code, Code::unavailable) << "no session yet";
+    const auto session = one->expect<Link::Welcome>().session;
+    EXPECT_EQ(control.wait_for("hello").why, *auth::fingerprint(node.certificate));
+    EXPECT_EQ((*one)->renew("a request").error().code, Code::invalid);
+    ASSERT_TRUE((*one)->renew(next.request));
+    EXPECT_EQ((*one)->renew(next.request).error().code, Code::conflict) << "one at a time";
+    const std::string renewed = one->expect<Link::Renewed>().certificate;
+    ASSERT_TRUE(auth::check_pair({next.key, renewed}));
+
+    (*one)->set_identity(renewed, next.key);
+    (*one)->reconnect("the certificate was renewed");
+    EXPECT_GT(one->expect<Link::Welcome>().session, session);
+    EXPECT_EQ(control.wait_for("hello", 2).why, *auth::fingerprint(renewed));
+}
+
+TEST_F(Line, a_refused_renewal_leaves_the_session_as_it_is) {
+    start();
+    auto one = link(fleet().node("node-1"));
+    const auto session = one->expect<Link::Welcome>().session;
+    ASSERT_TRUE((*one)->renew(auth::make_request("node-2")->request));
+    EXPECT_THAT(one->expect<Link::NotRenewed>().why, HasSubstr("node-2"));
+    ASSERT_TRUE((*one)->renew(auth::make_request("node-1")->request)) << "it may be asked again";
+    (void)one->expect<Link::Renewed>();
+    ASSERT_TRUE((*one)->report({1, FaultReport{UnitKind::memory, 0, "still here"}}));
+    EXPECT_EQ(one->expect<Link::Acked>().number, 1);
+    EXPECT_EQ(control.wait_for("report").session, session);
+    EXPECT_EQ(control.count("gone"), 0u);
 }
 
 TEST_F(Line, takes_no_more_agents_than_it_was_built_for) {
@@ -575,6 +617,10 @@ TEST_F(Line, an_agent_hangs_up_on_a_server_that_breaks_the_rules) {
         {"an order before the welcome", {order(1)}, "order 1 came where a welcome was due"},
         {"two welcomes", {welcome, welcome}, "out of turn"},
         {"an acknowledgement before the welcome", {line(wire::Acknowledged{1})}, "before its welcome"},
+        {"a certificate out of the blue",
+         {welcome, line(wire::Renewed{fleet().node("node-1").certificate})},
+         "nobody asked for"},
+        {"a refusal of nothing", {welcome, line(wire::NotRenewed{"no"})}, "nobody asked for"},
         {"garbage", {welcome, "\xff\xff"}, "no message"},
     };
     for (const Row& row : rows) {

@@ -102,7 +102,7 @@ TEST(Runner, carries_a_lease_through_and_remembers_it_in_the_next_life) {
     EXPECT_EQ(life.runner->unacknowledged().size(), 4u);
     ASSERT_TRUE(life.runner->acknowledge(3));
     EXPECT_EQ(life.runner->unacknowledged().size(), 1u);
-    life.order(Release{10, "acme", {{UnitKind::memory, 0, 4, 4, 20}}});
+    life.order(Release{10, {{UnitKind::memory, 0, 4, 4, 20}}});
     EXPECT_TRUE(life.last<WipeReport>().verified);
     EXPECT_TRUE(life.hardware->model().running().empty());
 }
@@ -236,7 +236,7 @@ TEST(Runner, killed_at_any_moment_it_goes_on_and_what_it_attested_is_true) {
                 order(all(base));
                 order(half(base + 2));
                 order(Start{base + 2});
-                order(Release{base + 2, "acme", {{UnitKind::memory, 0, 4, 4, base + 3}}});
+                order(Release{base + 2, {{UnitKind::memory, 0, 4, 4, base + 3}}});
                 if (!(*runner)->acknowledge((*runner)->executor().ledger().reports)) ::_exit(6);
             }
         }
@@ -257,8 +257,7 @@ TEST(Runner, killed_at_any_moment_it_goes_on_and_what_it_attested_is_true) {
             EXPECT_TRUE(ledger.leases.contains(lease)) << "a tenant runs that the journal does not know";
         for (const auto& [lease, entry] : ledger.leases) {
             running += entry.phase == PartPhase::running ? 1 : 0;
-            after.order(
-                Release{lease, "acme", {{UnitKind::memory, 0, 4, 4, 1'000'000 * (life + 1) + 900'000 + next_key()}}});
+            after.order(Release{lease, {{UnitKind::memory, 0, 4, 4, 1'000'000 * (life + 1) + 900'000 + next_key()}}});
             EXPECT_TRUE(after.last<WipeReport>().verified) << after.last<WipeReport>().why;
             break;
         }

@@ -58,6 +58,9 @@ struct PeerIdentity {
 Result<PeerIdentity> read_peer(std::string_view certificate);
 Result<PeerIdentity> verify_peer(std::string_view ca_certificate, std::string_view certificate, Instant now);
 
+// That the CA's key has signed the certificate, whoever and whenever it is for.
+Result<> check_issued(std::string_view ca_certificate, std::string_view certificate);
+
 // SHA-256 of a certificate, hex: of the CA's, it is what a person can copy beside an enrolment token.
 Result<std::string> fingerprint(std::string_view certificate);
 

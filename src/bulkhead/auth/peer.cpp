@@ -79,6 +79,15 @@ Result<PeerIdentity> verify_peer(std::string_view ca_certificate, std::string_vi
     return identity_in(peer->get());
 }
 
+Result<> check_issued(std::string_view ca_certificate, std::string_view certificate) {
+    const auto ca = read_certificate(ca_certificate), issued = read_certificate(certificate);
+    if (!ca) return std::unexpected(ca.error());
+    if (!issued) return std::unexpected(issued.error());
+    if (X509_verify(issued->get(), X509_get0_pubkey(ca->get())) == 1) return {};
+    openssl_says();
+    return fail(Code::denied, "this certificate was not issued by this authority", "issue it anew");
+}
+
 Result<std::string> fingerprint(std::string_view certificate) {
     const auto read = read_certificate(certificate);
     if (!read) return std::unexpected(read.error());

@@ -136,6 +136,7 @@ Result<const StoredToken*> TokenBook::find(std::string_view token, TokenPurpose 
     if (found == by_id_.end() || !same_secret(found->second.hash, digits) || found->second.purpose != purpose)
         return not_known();
     const StoredToken& stored = found->second;
+    if (stored.revokedAt) return not_known();
     if (stored.expiresAt && *stored.expiresAt <= now)
         return fail(Code::denied, fmt::format("token {} ended at {}", stored.id, print(*stored.expiresAt)),
                     "ask an administrator of the fleet for a new one");
@@ -147,6 +148,13 @@ Result<Caller> TokenBook::caller(std::string_view token, Instant now) const {
     const auto found = find(token, TokenPurpose::api, now);
     if (!found) return std::unexpected(found.error());
     return Caller{(*found)->role, (*found)->subject, (*found)->tenant, (*found)->id};
+}
+
+bool TokenBook::in_force(std::string_view id, Instant now) const {
+    const std::lock_guard lock{mutex_};
+    const auto found = by_id_.find(id);
+    return found != by_id_.end() && !found->second.revokedAt &&
+           (!found->second.expiresAt || *found->second.expiresAt > now);
 }
 
 Result<StoredToken> TokenBook::redeem(std::string_view token, std::string_view node, Instant now) {

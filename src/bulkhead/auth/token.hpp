@@ -52,6 +52,7 @@ struct StoredToken {
     std::optional<Instant> expiresAt;  // an enrolment token always has one
     std::optional<Instant> usedAt;     // of an enrolment token that was used
     std::string usedBy;
+    std::optional<Instant> revokedAt;  // taken back, and remembered: its text is still somewhere that is read again
 
     static constexpr void describe(auto&& field) {
         field("id", &StoredToken::id, "Names the token without giving it away.",
@@ -67,6 +68,7 @@ struct StoredToken {
         field("expiresAt", &StoredToken::expiresAt, "From when on it is refused.");
         field("usedAt", &StoredToken::usedAt, "When it was used.");
         field("usedBy", &StoredToken::usedBy, "By which node.");
+        field("revokedAt", &StoredToken::revokedAt, "When it was taken back.");
     }
     friend bool operator==(const StoredToken&, const StoredToken&) = default;
 };
@@ -99,10 +101,13 @@ class TokenBook {
 public:
     Result<> put(StoredToken token);  // new, or in place of the one with its id
     bool erase(std::string_view id);
-    std::vector<StoredToken> list() const;  // by id
+    std::vector<StoredToken> list() const;  // by id; also those that are only remembered as taken back
 
     // The holder of an api token; `denied` for anything else.
     Result<Caller> caller(std::string_view token, Instant now) const;
+
+    // Whether the token that made somebody a caller is still good: for what goes on after the request.
+    bool in_force(std::string_view id, Instant now) const;
 
     // Uses an enrolment token up: whoever asks second, even at the same moment, is refused. The answer must be durable
     // before the node is told anything; when that fails, `put` it back without its usedAt.

@@ -92,6 +92,21 @@ TEST(Token, wishes_that_make_no_sense_are_refused) {
     EXPECT_FALSE(mint_enrolment_token("node-1", now, now)) << "over already";
 }
 
+TEST(ApiToken, that_was_taken_back_is_remembered_and_good_for_nothing) {
+    TokenBook book;
+    const auto minted = mint_api_token({Role::auditor, "eve", "", later}, now);
+    ASSERT_TRUE(book.put(minted->stored));
+    EXPECT_TRUE(book.in_force(minted->stored.id, now));
+    EXPECT_FALSE(book.in_force(minted->stored.id, later)) << "expired";
+    EXPECT_FALSE(book.in_force("0000000000000000", now)) << "never made";
+    StoredToken revoked = minted->stored;
+    revoked.revokedAt = now;
+    ASSERT_TRUE(book.put(revoked));
+    EXPECT_FALSE(book.in_force(minted->stored.id, now));
+    EXPECT_FALSE(book.caller(minted->text, now));
+    EXPECT_EQ(book.list().size(), 1u);
+}
+
 TEST(EnrolmentToken, admits_one_node_once) {
     struct Row {
         const char *says, *admits, *node;

@@ -86,9 +86,9 @@ int create_token(const TokenOptions& options, bool enrolment, const DoorOptions&
     body.end_object();
     const auto reply = client->post(enrolment ? "/v1/tokens/enrolment" : "/v1/tokens", body.take());
     if (!reply) return report(context, reply.error());
-    const ReadText read = read_documents("the answer", reply->body);
-    if (read.documents.empty()) return report(context, {Code::corrupt, "the server's answer cannot be read", ""});
-    const Node& root = *read.documents.front().root;
+    const auto read = read_answer(*reply);
+    if (!read) return report(context, read.error());
+    const Node& root = *read->root;
     context.out << text_at(root, "token") << '\n';  // alone on standard output, to be put into a file
     context.err << fmt::format("token {}: shown once, now\n", text_at(root, "id"));
     if (enrolment)
@@ -101,8 +101,9 @@ int list_tokens(const DoorOptions& door, Context& context) {
     if (!client) return report(context, client.error());
     const auto reply = client->get("/v1/tokens");
     if (!reply) return report(context, reply.error());
-    const ReadText read = read_documents("the answer", reply->body);
-    const Node* items = read.documents.empty() ? nullptr : read.documents.front().root->find("items");
+    const auto read = read_answer(*reply);
+    if (!read) return report(context, read.error());
+    const Node* items = read->root->find("items");
     std::vector<Row> rows{{{"ID", dim}, {"PURPOSE", dim}, {"ROLE", dim}, {"WHO", dim}, {"UNTIL", dim}, {"USED", dim}}};
     if (items != nullptr)
         for (const Node* item : items->items) {
@@ -111,7 +112,7 @@ int list_tokens(const DoorOptions& door, Context& context) {
                             {text_at(*item, "purpose")},
                             {text_at(*item, "role")},
                             {who.empty() ? text_at(*item, "node") : who},
-                            {until.empty() ? "revoked" : until},
+                            {until.empty() ? "no end" : until},
                             {text_at(*item, "usedBy")}});
         }
     print_table(context.out, rows, 2, context.colour);

@@ -15,6 +15,7 @@
 #include "bulkhead/agent/enrol.hpp"
 #include "bulkhead/agent/link.hpp"
 #include "bulkhead/agent/model_hardware.hpp"
+#include "bulkhead/agent/renewal.hpp"
 #include "bulkhead/agent/runner.hpp"
 #include "bulkhead/auth/secret_file.hpp"
 #include "bulkhead/cli/door.hpp"
@@ -34,6 +35,7 @@ struct Options {
     std::string server, ca_file, ca_fingerprint, token, token_file, name, site = "local", zone, rack, folder;
     NodeModelSpec model;
     std::int64_t speed = 1000;
+    bool enrol_only = false;
 };
 
 Instant clock_now() {
@@ -69,7 +71,12 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Result<agent::Identity> identity_of(const Options& options) {
-    if (auto known = agent::load_identity(options.folder)) return known;
+    auto known = agent::load_identity(options.folder);
+    // Only a machine that is no node yet is enrolled; one whose files are damaged, or that others could read, is told
+    // so.
+    std::error_code ignored;
+    if (known || known.error().code != Code::not_found || fs::exists(options.folder + "/node.json", ignored))
+        return known;
     agent::EnrolOptions wish{.server = {.address = options.server, .ca_fingerprint = options.ca_fingerprint},
                              .name = options.name,
                              .token = options.token,
@@ -94,7 +101,8 @@ Result<agent::Identity> identity_of(const Options& options) {
 // The one loop of an agent: what the link hears goes to the runner, what the runner reports goes to the link.
 class Agent {
 public:
-    Agent(std::unique_ptr<agent::Link> link, shell::Log& log) : link_{std::move(link)}, log_{log} {}
+    Agent(std::unique_ptr<agent::Link> link, agent::Renewal renewal, shell::Log& log)
+        : link_{std::move(link)}, renewal_{std::move(renewal)}, log_{log} {}
 
     void deliver(const Report& report) {
         if (!welcome_) return;  // said again after the next welcome
@@ -108,6 +116,7 @@ public:
                 const auto done = std::visit([&](const auto& what) { return on(runner, what); }, event);
                 if (!done) return done;
             }
+            if (welcome_) renew_when_due();
             if (auto polled = runner.poll(clock_now()); !polled) return polled;
             for (const std::string& note : runner.take_notes()) log_.info("note", {{"what", note}});
         }
@@ -134,7 +143,10 @@ private:
     Result<> on(agent::Runner& runner, const agent::Link::Connected&) {
         auto hello = runner.hello();
         if (!hello) return std::unexpected(hello.error());
-        return link_->hello(*hello);
+        const auto said = link_->hello(*hello);
+        // The line was lost again at once: the next events say so, and the next attempt is under way.
+        if (!said && said.error().code == Code::unavailable) return {};
+        return said;
     }
     Result<> on(agent::Runner& runner, const agent::Link::Welcome& welcome) {
         if (auto taken = runner.welcome(clock_now(), welcome.epoch); !taken) {
@@ -151,6 +163,31 @@ private:
         return runner.handle(clock_now(), arrived.order);
     }
     Result<> on(agent::Runner& runner, const agent::Link::Acked& acked) { return runner.acknowledge(acked.number); }
+    // Whatever goes wrong with a new certificate, the old one is good for a while yet, and the session goes on.
+    void renew_when_due() {
+        const auto request = renewal_.request(clock_now());
+        if (!request) return not_renewed(request.error().what);
+        if (!*request) return;
+        if (const auto sent = link_->renew(**request); !sent) not_renewed(sent.error().what);
+    }
+    void not_renewed(std::string_view why) {
+        log_.warning("the certificate is not renewed", {{"why", why}, {"ends", print(renewal_.ends())}});
+    }
+    Result<> on(agent::Runner&, const agent::Link::NotRenewed& refusal) {
+        not_renewed(refusal.why);
+        return {};
+    }
+    Result<> on(agent::Runner&, const agent::Link::Renewed& answer) {
+        auto renewed = renewal_.accept(answer.certificate, clock_now());
+        if (!renewed) {
+            not_renewed(renewed.error().what);
+            return {};
+        }
+        log_.info("the certificate is renewed", {{"ends", print(renewal_.ends())}});
+        link_->set_identity(std::move(renewed->certificate), std::move(renewed->key));
+        link_->reconnect("the certificate was renewed");  // proves it, and ends the old one
+        return {};
+    }
     Result<> on(agent::Runner&, const agent::Link::Lost& lost) {
         welcome_ = false;
         log_.warning("the line is down", {{"why", lost.why}, {"next_ms", lost.next_attempt_in.ms}});
@@ -158,6 +195,7 @@ private:
     }
 
     std::unique_ptr<agent::Link> link_;
+    agent::Renewal renewal_;
     shell::Log& log_;
     bool welcome_ = false;
 };
@@ -167,6 +205,10 @@ int run_agent(Options options, Context& context) {
     if (auto made = shell::make_directory(options.folder); !made) return report(context, made.error());
     const auto identity = identity_of(options);
     if (!identity) return report(context, identity.error());
+    if (options.enrol_only) {
+        context.out << fmt::format("this machine is node {} of {}\n", identity->name, identity->agents);
+        return done;
+    }
     const auto key = evidence::SigningKey::from_seed(identity->evidence_seed);
     if (!key) return report(context, key.error());
     furnish(options.model, identity->name);
@@ -176,7 +218,9 @@ int run_agent(Options options, Context& context) {
         {.address = identity->agents, .ca = identity->ca, .certificate = identity->certificate, .key = identity->key});
     if (!link) return report(context, link.error());
     shell::Log log;
-    Agent node{*std::move(link), log};
+    auto renewal = agent::Renewal::of(*identity, options.folder);
+    if (!renewal) return report(context, renewal.error());
+    Agent node{*std::move(link), *std::move(renewal), log};
     auto runner = agent::Runner::open(
         {.identity = {.node = identity->name}, .journal = options.folder + "/journal"}, *key, *std::move(hardware),
         [&node](const Report& report) { node.deliver(report); }, clock_now());
@@ -212,6 +256,8 @@ void add_agent(CLI::App& app, Context& context) {
         ->type_name("TOKEN");
     command->add_option("--token-file", options->token_file, "A file of mode 0600 that holds it.")->type_name("FILE");
     command->add_option("--name", options->name, "The node's name.")->type_name("NODE");
+    command->add_flag("--enrol-only", options->enrol_only,
+                      "Enrol, unless this machine is a node already, and end: for whoever starts it later.");
     command->add_option("--site", options->site, "The site it stands at. Default: local.")->type_name("SITE");
     command->add_option("--zone", options->zone, "Its zone.")->type_name("ZONE");
     command->add_option("--rack", options->rack, "Its rack.")->type_name("RACK");

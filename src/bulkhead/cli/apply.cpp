@@ -29,10 +29,10 @@ std::string text_at(const Node& node, std::string_view name) {
 
 // Everything a refusal says: each finding at its line of the files, or policy's objections in full.
 int print_refusal(Context& context, const Reply& reply, const SourceMap& where) {
-    const ReadText read = read_documents("the answer", reply.body);
+    const auto read = read_answer(reply);
     const Error error = error_of(reply);
-    if (read.documents.empty()) return report(context, error);
-    const Node& root = *read.documents.front().root;
+    if (!read) return report(context, error);
+    const Node& root = *read->root;
     if (const Node* findings = root.find("findings")) {
         for (const Node* each : findings->items) {
             const std::string kind = text_at(*each, "kind"), name = text_at(*each, "name");
@@ -72,15 +72,18 @@ int apply(const ApplyOptions& options, const DoorOptions& door, Context& context
                                      .body = print_snapshot_json(loaded.snapshot)});
     if (!reply) return report(context, reply.error());
     if (reply->status >= 400) return print_refusal(context, *reply, loaded.where);
-    const ReadText read = read_documents("the answer", reply->body);
-    const Node* items = read.documents.empty() ? nullptr : read.documents.front().root->find("items");
-    if (items != nullptr)
-        for (const Node* item : items->items) {
-            const std::string result = text_at(*item, "result");
-            context.out << fmt::format("{} {} {}{}\n", text_at(*item, "kind"), text_at(*item, "name"),
-                                       painted(result, result == "unchanged" ? dim : green, context.colour),
-                                       options.dry_run ? " (dry run)" : "");
-        }
+    const auto read = read_answer(*reply);
+    const Node* items = read ? read->root->find("items") : nullptr;
+    if (items == nullptr) {
+        context.err << (options.dry_run ? "" : "it was applied, but what became of it is not known\n");
+        return report(context, read ? Error{Code::corrupt, "the server's answer names no objects", ""} : read.error());
+    }
+    for (const Node* item : items->items) {
+        const std::string result = text_at(*item, "result");
+        context.out << fmt::format("{} {} {}{}\n", text_at(*item, "kind"), text_at(*item, "name"),
+                                   painted(result, result == "unchanged" ? dim : green, context.colour),
+                                   options.dry_run ? " (dry run)" : "");
+    }
     return done;
 }
 
@@ -151,7 +154,7 @@ void add_apply(CLI::App& app, Context& context) {
     command->footer(
         "Exit status:\n"
         "  0  done\n  1  the server could not be asked\n  2  a file is invalid; every error is printed with its line\n"
-        "  3  refused, with reasons");
+        "  3  refused, with reasons\n  4  not with this token");
     command->callback([options, door, &context] { context.status = apply(*options, *door, context); });
 }
 

@@ -81,7 +81,7 @@ int verify(const Options& options, Context& context) {
     const auto text = read_file(options.file);
     if (!text) return report(context, text.error());
     std::vector<evidence::Certificate> list;
-    if (auto bundle = from_json<Bundle>(options.file, *text)) {
+    if (auto bundle = from_json<Bundle>(options.file, *text, own_text)) {
         list = std::move(bundle->certificates);
     } else {
         auto one = evidence::read_certificate(*text);
@@ -109,14 +109,21 @@ int verify(const Options& options, Context& context) {
     return worst;
 }
 
+// Signed by nobody who is trusted here: the answer is no, and no token would change it.
+int not_signed(Context& context, const Error& error) {
+    const int status = report(context, error);
+    return error.code == Code::denied ? refused : status;
+}
+
 int audit_list(const Options& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
     const auto reply = client->get(fmt::format("/v1/log/records?from={}&limit={}", options.from, options.limit));
     if (!reply) return report(context, reply.error());
-    const ReadText read = read_documents("the answer", reply->body);
-    const Node* items = read.documents.empty() ? nullptr : read.documents.front().root->find("items");
-    if (items == nullptr) return report(context, {Code::corrupt, "the server's answer cannot be read", ""});
+    const auto read = read_answer(*reply);
+    if (!read) return report(context, read.error());
+    const Node* items = read->root->find("items");
+    if (items == nullptr) return report(context, {Code::corrupt, "the server's answer holds no records", ""});
     // Each record is held against its entry; with the tiles at hand, the entry against what was published.
     std::optional<audit::TileReader> tiles;
     std::uint64_t size = 0;
@@ -126,7 +133,7 @@ int audit_list(const Options& options, const DoorOptions& door, Context& context
         const auto key = read_key(options.key);
         if (!key) return report(context, key.error());
         const auto checkpoint = opened->checkpoint(*key);
-        if (!checkpoint) return report(context, checkpoint.error());
+        if (!checkpoint) return not_signed(context, checkpoint.error());
         size = checkpoint->size;
         tiles.emplace(*std::move(opened));
     }
@@ -184,7 +191,7 @@ int audit_prove(const Options& options, Context& context) {
     const auto tiles = audit::TileReader::open(options.tiles);
     if (!tiles) return report(context, tiles.error());
     const auto checkpoint = tiles->checkpoint(*key);
-    if (!checkpoint) return report(context, checkpoint.error());
+    if (!checkpoint) return not_signed(context, checkpoint.error());
     if (options.index < 0 || static_cast<std::uint64_t>(options.index) >= checkpoint->size)
         return report(context,
                       {Code::not_found, fmt::format("the log has {} entries", checkpoint->size), "a smaller index"});

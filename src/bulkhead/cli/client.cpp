@@ -196,7 +196,8 @@ Result<Reply> Client::send(const Request& request) {
     return Reply{.status = static_cast<int>(message.result_int()),
                  .body = std::move(message.body()),
                  .etag = text_of(message[http::field::etag]),
-                 .content_type = text_of(message[http::field::content_type])};
+                 .content_type = text_of(message[http::field::content_type]),
+                 .wants_other_token = message.count(http::field::www_authenticate) > 0};
 }
 
 Result<Reply> Client::ask(const Request& request) {
@@ -241,7 +242,8 @@ Result<> Client::watch(std::string target, const std::string& last_id, const std
     error_code failed =
         state.run(pulse, [&](auto done) { http::async_read_header(*state.stream, state.buffer, parser, done); });
     if (failed) return std::unexpected(state.lost(failed, "no answer from"));
-    Reply refusal{.status = static_cast<int>(parser.get().result_int())};
+    Reply refusal{.status = static_cast<int>(parser.get().result_int()),
+                  .wants_other_token = parser.get().count(http::field::www_authenticate) > 0};
     std::string text;
     char piece[16 << 10];
     while (!parser.is_done()) {
@@ -273,7 +275,8 @@ Result<std::int64_t> Client::download(const Request& request, const std::string&
     error_code failed = state.run(
         request.limit, [&](auto done) { http::async_read_header(*state.stream, state.buffer, parser, done); });
     if (failed) return std::unexpected(state.lost(failed, "no answer from"));
-    Reply refusal{.status = static_cast<int>(parser.get().result_int())};
+    Reply refusal{.status = static_cast<int>(parser.get().result_int()),
+                  .wants_other_token = parser.get().count(http::field::www_authenticate) > 0};
     const std::string beside = path + ".part";
     const int file =
         refusal.status >= 400 ? -1 : ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -315,14 +318,24 @@ Result<std::int64_t> Client::download(const Request& request, const std::string&
     return bytes;
 }
 
+Result<Document> read_answer(const Reply& reply) {
+    ReadText read = read_documents("the server's answer", reply.body, own_text);
+    if (read.errors.empty() && read.documents.size() == 1) return std::move(read.documents.front());
+    return fail(Code::corrupt,
+                read.errors.empty() ? "the server's answer says nothing"
+                                    : "the server's answer cannot be read: " + print(read.errors.front()),
+                "are server and command of the same version?");
+}
+
 Error error_of(const Reply& reply) {
-    const ReadText read = read_documents("the answer", reply.body);
+    const auto read = read_answer(reply);
     const auto member = [&](std::string_view name) -> std::string {
-        if (read.documents.empty() || read.documents[0].root->type != Node::Type::map) return {};
-        const Node* node = read.documents[0].root->find(name);
+        if (!read || read->root->type != Node::Type::map) return {};
+        const Node* node = read->root->find(name);
         return node != nullptr && node->type == Node::Type::scalar ? node->text : std::string{};
     };
-    const auto code = shell::code_from(member("code"));
+    auto code = shell::code_from(member("code"));
+    if (code == Code::denied && !reply.wants_other_token) code = Code::conflict;
     std::string detail = member("detail");
     if (!code || detail.empty())
         return {Code::unavailable,

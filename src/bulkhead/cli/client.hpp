@@ -12,6 +12,7 @@
 
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/base/result.hpp"
+#include "bulkhead/codec/document.hpp"
 
 namespace bulkhead::cli {
 
@@ -27,6 +28,7 @@ struct Reply {
     std::string body;
     std::string etag;
     std::string content_type;
+    bool wants_other_token = false;  // it says no to whoever asks, not to what is asked
 };
 
 class Client {
@@ -67,7 +69,11 @@ private:
     std::unique_ptr<State> state_;
 };
 
-// What the answer of a server says when it is no.
+// What the answer of a server says when it is no. `denied` only where another token would help: what is refused for
+// itself is a `conflict`, whoever asks.
 Error error_of(const Reply& reply);
+
+// The answer as a tree; `corrupt` when it is none.
+Result<Document> read_answer(const Reply& reply);
 
 }  // namespace bulkhead::cli

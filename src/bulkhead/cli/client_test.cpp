@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "bulkhead/auth/ca.hpp"
+#include "bulkhead/auth/secret_file.hpp"
 #include "bulkhead/cli/command.hpp"
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/objects.hpp"
@@ -269,6 +270,57 @@ TEST_F(ClientTest, commands_leave_a_status_that_scripts_can_trust) {
         EXPECT_EQ(said.status, row.status) << line << '\n' << said.out << said.err;
         EXPECT_THAT(said.out + said.err, HasSubstr(row.says)) << line;
     }
+}
+
+TEST_F(ClientTest, who_may_not_ask_hears_that_and_not_that_it_was_refused) {
+    ASSERT_TRUE(write_context(door_));
+    ASSERT_EQ(say({"apply", "-f", file("p.yaml", std::string{policy} + "\n")}).status, done);
+    const auto secret = [&](const std::string& name, const std::string& text) {
+        EXPECT_TRUE(auth::write_secret(folder_ / name, text));
+        return folder_ / name;
+    };
+    const Said made = say({"token", "create", "--subject", "eve", "--role", "auditor"});
+    const std::string auditor = secret("auditor", made.out), unknown = secret("unknown", "bh1_" + std::string(64, '0'));
+    const std::string acme = file("acme.json", tenant("acme"));
+    const std::string lease = file(
+        "lease.json",
+        R"({"apiVersion":"bulkhead.dev/v1alpha1","kind":"GpuLease","metadata":{"name":"l"},"spec":{"tenant":"a","workload":"w","mechanism":"mig","tier":"container"}})");
+    EXPECT_EQ(say({"get", "nodes", "--token-file", unknown}).status, no_entry) << "no such token";
+    EXPECT_EQ(say({"get", "nodes", "--token-file", auditor}).status, done);
+    EXPECT_EQ(say({"apply", "-f", acme, "--token-file", auditor}).status, no_entry) << "another role's business";
+    EXPECT_EQ(say({"apply", "-f", lease}).status, refused) << "no token would help";
+    fs::permissions(auditor, fs::perms::others_read, fs::perm_options::add);
+    EXPECT_EQ(say({"get", "nodes", "--token-file", auditor}).status, no_entry) << "a secret that others can read";
+}
+
+TEST_F(ClientTest, a_token_without_an_end_is_not_shown_as_revoked) {
+    ASSERT_TRUE(write_context(door_));
+    ASSERT_EQ(say({"token", "create", "--subject", "eve"}).status, done);
+    ASSERT_EQ(say({"token", "create", "--subject", "bob", "--valid-for", "8h"}).status, done);
+    const std::string out = say({"token", "list"}).out;
+    EXPECT_THAT(out, testing::ContainsRegex("eve +no end"));
+    EXPECT_THAT(out, testing::ContainsRegex("bob +20[0-9][0-9]-"));
+    EXPECT_THAT(out, testing::Not(HasSubstr("revoked")));
+}
+
+TEST(Answer, of_our_own_server_is_read_whole_or_it_is_said_that_it_was_not) {
+    EXPECT_FALSE(read_answer({.status = 200, .body = ""}));
+    EXPECT_FALSE(read_answer({.status = 200, .body = "{\"items\":["}));
+    std::string items = "{\"items\":[{}";
+    while (items.size() < (6u << 20)) items += ",{\"kind\":\"GpuWorkload\",\"result\":\"created\"}";
+    const auto read = read_answer({.status = 200, .body = items + "]}"});
+    ASSERT_TRUE(read) << "more than is read of strangers";
+    EXPECT_GT(read->root->find("items")->items.size(), 100'000u);
+}
+
+TEST_F(ClientTest, the_context_of_another_fleet_is_kept) {
+    EXPECT_FALSE(other_context(door_)) << "there is none";
+    ASSERT_TRUE(write_context(door_));
+    EXPECT_FALSE(other_context(door_)) << "this one's";
+    EXPECT_FALSE(other_context({.server = "https://127.0.0.1:1", .token_file = door_.token_file})) << "another port";
+    EXPECT_EQ(other_context({.server = "https://control.example:7443", .token_file = "/elsewhere"}), door_.server);
+    std::ofstream{context_path()} << "nonsense";
+    EXPECT_TRUE(other_context(door_)) << "what cannot be read is not replaced";
 }
 
 TEST_F(ClientTest, the_published_log_is_checked_without_a_server) {

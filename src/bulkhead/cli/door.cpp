@@ -109,6 +109,19 @@ std::string context_path() {
     return config + "/bulkhead/context";
 }
 
+std::optional<std::string> other_context(const DoorOptions& options) {
+    const auto text = auth::read_secret(context_path());
+    if (!text) {
+        if (text.error().code == Code::not_found) return std::nullopt;
+        return context_path();  // whatever it is, it is not ours to replace
+    }
+    const auto known = from_json<ContextFile>(context_path(), *text);
+    if (!known) return context_path();
+    // The same fleet may be at another port today.
+    if (known->server == options.server || known->tokenFile == options.token_file) return std::nullopt;
+    return known->server;
+}
+
 Result<> write_context(const DoorOptions& options) {
     const std::string path = context_path();
     std::error_code failed;
@@ -125,6 +138,7 @@ int status_of(Code code) {
         case Code::invalid:
             return bad_input;
         case Code::denied:
+            return no_entry;
         case Code::conflict:
             return refused;
         default:

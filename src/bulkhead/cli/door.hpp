@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bulkhead/cli/client.hpp"
@@ -20,6 +21,8 @@ Result<Client> connect(const DoorOptions& options);
 // $BULKHEAD_CONTEXT, or bulkhead/context below $XDG_CONFIG_HOME or ~/.config.
 std::string context_path();
 Result<> write_context(const DoorOptions& options);
+// The server of a context that is there already and speaks of another fleet; nothing when there is none.
+std::optional<std::string> other_context(const DoorOptions& options);
 
 // Prints what is wrong and what to try; the status that goes with the error's code.
 int report(Context& context, const Error& error);

@@ -1,7 +1,10 @@
 // `bulkhead up` as a person meets it: processes, sockets, files; and what happens when one of them dies.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,6 +124,66 @@ std::string word_after(const std::string& text, const std::string& mark) {
     if (at == std::string::npos) return {};
     const std::size_t begin = text.find_first_not_of(' ', at + mark.size());
     return text.substr(begin, text.find_first_of(" \n", begin) - begin);
+}
+
+// A port that somebody listens on.
+class TakenPort {
+public:
+    TakenPort() {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof address;
+        invariant(::bind(socket_, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
+                      ::listen(socket_, 1) == 0 &&
+                      ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0,
+                  "a port can be had");
+        number_ = std::to_string(ntohs(address.sin_port));
+    }
+    ~TakenPort() { ::close(socket_); }
+    TakenPort(const TakenPort&) = delete;
+    TakenPort& operator=(const TakenPort&) = delete;
+    const std::string& number() const { return number_; }
+
+private:
+    int socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    std::string number_;
+};
+
+TEST(Live, says_why_it_does_not_come_up_and_leaves_a_directory_as_it_was) {
+    const Fleet fleet;
+    const TakenPort taken;
+    fs::create_directories(fleet.data());
+    fs::permissions(fleet.data(), fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec);
+    const auto said = fleet.say({"up", "--nodes", "1", "--data", fleet.data().string(), "--port", taken.number(),
+                                 "--agent-port", "0", "--no-context"});
+    EXPECT_NE(said.status, 0);
+    EXPECT_THAT(said.out, HasSubstr("server has ended: cannot listen on 127.0.0.1:" + taken.number()));
+    EXPECT_EQ(fs::status(fleet.data()).permissions(),
+              fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec)
+        << "whose directory it is, is not ours to say";
+    const auto agents = fleet.say({"up", "--nodes", "1", "--data", (fleet.folder() / "new").string(), "--port", "0",
+                                   "--agent-port", taken.number(), "--no-context"});
+    EXPECT_THAT(agents.out, HasSubstr("server has ended: "));
+    EXPECT_THAT(agents.out, HasSubstr(taken.number()));
+    EXPECT_EQ(fs::status(fleet.folder() / "new").permissions(), fs::perms::owner_all) << "one of ours";
+}
+
+TEST(Live, an_agent_whose_files_are_not_good_says_so_instead_of_enrolling) {
+    const Fleet fleet;
+    const std::string folder = (fleet.folder() / "agent").string();
+    fs::create_directories(folder);
+    fs::permissions(folder, fs::perms::owner_all);
+    EXPECT_THAT(fleet.say({"agent", "--data", folder}).out, HasSubstr("this machine is no node yet"));
+    std::ofstream{folder + "/node.json"} << R"({"name":"n","agents":"127.0.0.1:1"})";
+    const auto readable = fleet.say({"agent", "--data", folder});
+    EXPECT_EQ(readable.status, 4);
+    EXPECT_THAT(readable.out, HasSubstr("others may use " + folder + "/node.json"));
+    fs::permissions(folder + "/node.json", fs::perms::owner_read | fs::perms::owner_write);
+    const auto lost = fleet.say({"agent", "--data", folder});
+    EXPECT_NE(lost.status, 0);
+    EXPECT_THAT(lost.out, HasSubstr("tls.key"));
+    EXPECT_THAT(lost.out, testing::Not(HasSubstr("no node yet")));
 }
 
 TEST(Live, a_fleet_comes_up_serves_work_proves_its_wiping_and_survives) {

@@ -192,7 +192,7 @@ Result<Listed> list_all(Client& client, const ListQuery& query) {
         const auto reply = client.get(target);
         if (!reply) return std::unexpected(reply.error());
         const SourceText text{"the answer", reply->body};
-        Loaded loaded = load({&text, 1});
+        Loaded loaded = load({&text, 1}, own_text);
         if (!loaded.errors.empty())
             return fail(Code::corrupt, "the server's answer cannot be read: " + print(loaded.errors.front()),
                         "are server and command of the same version?");
@@ -202,8 +202,9 @@ Result<Listed> list_all(Client& client, const ListQuery& query) {
                                          std::make_move_iterator(list.end()));
         });
         next.clear();
-        const ReadText tree = read_documents(text.name, text.text);
-        if (const Node* about = tree.documents.front().root->find("metadata")) {
+        const auto tree = read_answer(*reply);
+        if (!tree) return std::unexpected(tree.error());
+        if (const Node* about = tree->root->find("metadata")) {
             if (const Node* more = about->find("continue")) next = more->text;
             if (const Node* point = about->find("resourceVersion")) all.point = point->text;
         }
@@ -213,7 +214,7 @@ Result<Listed> list_all(Client& client, const ListQuery& query) {
 
 Result<AnyObject> read_object(std::string_view json) {
     const SourceText text{"the answer", std::string{json}};
-    Loaded loaded = load({&text, 1});
+    Loaded loaded = load({&text, 1}, own_text);
     std::optional<AnyObject> found;
     for_each_kind([&]<class T>() {
         if (!loaded.snapshot.list<T>().empty()) found = std::move(loaded.snapshot.list<T>().front());

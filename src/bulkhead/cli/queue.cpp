@@ -39,8 +39,9 @@ int queue(const Options& options, const DoorOptions& door, Context& context) {
         context.out << reply->body << '\n';
         return done;
     }
-    const ReadText read = read_documents("the answer", reply->body);
-    const Node* items = read.documents.empty() ? nullptr : read.documents.front().root->find("items");
+    const auto read = read_answer(*reply);
+    if (!read) return report(context, read.error());
+    const Node* items = read->root->find("items");
     if (items == nullptr || items->items.empty()) {
         context.out << "nothing waits\n";
         return done;
@@ -78,9 +79,9 @@ int explain(const Options& options, const DoorOptions& door, Context& context) {
         context.out << reply->body << '\n';
         return done;
     }
-    const ReadText read = read_documents("the answer", reply->body);
-    if (read.documents.empty()) return report(context, {Code::corrupt, "the server's answer cannot be read", ""});
-    const Node& root = *read.documents.front().root;
+    const auto read = read_answer(*reply);
+    if (!read) return report(context, read.error());
+    const Node& root = *read->root;
     context.out << fmt::format("{} of {}: {}", painted(text_at(root, "workload"), bold, context.colour),
                                text_at(root, "tenant"), text_at(root, "phase"));
     if (const std::string since = text_at(root, "since"); !since.empty()) context.out << " since " << since;

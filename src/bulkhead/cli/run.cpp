@@ -46,7 +46,8 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
         "  0  yes, done\n"
         "  1  the question could not be asked: no such file, no such workload\n"
         "  2  a file or an argument is wrong; nothing was done\n"
-        "  3  understood, and the answer is no, with reasons\n\n"
+        "  3  understood, and the answer is no, with reasons\n"
+        "  4  not with this token, or with key files that others can read\n\n"
         "`bulkhead COMMAND --help` explains each command, with examples.");
     Context context{out, err, colour};
     add_up(app, context);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <ostream>
@@ -18,17 +19,24 @@ namespace {
 
 struct Options {
     shell::ServerOptions server;
-    std::string restore;
+    std::string restore, certificates_last;
 };
 
 int serve(const Options& options, Context& context) {
     shell::Server::hold_signals();
     shell::ServerOptions wanted = options.server;
+    if (!options.certificates_last.empty()) {
+        const auto lasts = parse_duration(options.certificates_last);
+        if (!lasts) return report(context, lasts.error());
+        wanted.node_certificate_lasts = *lasts;
+    }
     if (!options.restore.empty()) {
         if (auto made = shell::make_directory(wanted.data); !made) return report(context, made.error());
+        const bool marked_before = std::filesystem::exists(shell::restored_mark(wanted.data));
+        if (auto marked = shell::mark_restored(wanted.data); !marked) return report(context, marked.error());
         const auto copied = store::Store::copy_from(options.restore, {.path = wanted.data + "/bulkhead.db"});
+        if (!copied && !marked_before) std::filesystem::remove(shell::restored_mark(wanted.data));
         if (!copied) return report(context, copied.error());
-        wanted.restored = true;
     }
     shell::Log log;
     auto server = shell::Server::start(wanted, log);
@@ -66,6 +74,10 @@ void add_serve(CLI::App& app, Context& context) {
         ->type_name("NAME");
     command->add_option("--log-origin", server.log_origin, "The audit log's name, for life. Default: a random one.")
         ->type_name("NAME");
+    command
+        ->add_option("--node-certificates-last", options->certificates_last,
+                     "How long; nodes renew them by themselves when a third is left. Default: 365d.")
+        ->type_name("DURATION");
     command->add_flag(
         "--simulated-fleet", server.simulated_fleet,
         "Take the word of simulated nodes for what would need evidence of silicon. Everything says simulated.");

@@ -94,10 +94,7 @@ public:
         const sigset_t set = stop_signals();
         ::sigprocmask(SIG_BLOCK, &set, nullptr);
         if (options_.data.empty()) options_.data = default_data();
-        std::error_code failed;
-        options_.data = fs::absolute(options_.data, failed).lexically_normal().string();
-        fs::create_directories(options_.data + "/nodes", failed);
-        fs::permissions(options_.data, fs::perms::owner_all, failed);
+        if (auto made = make_folders(); !made) return report(context_, made.error());
         if (auto started = start(); !started) {
             children_.stop();
             if (stopping_) return done;
@@ -111,6 +108,20 @@ public:
 private:
     std::string path(const std::string& name) const { return options_.data + "/" + name; }
     std::string node_name(int index) const { return fmt::format("node-{:02}", index); }
+
+    // A directory of ours is nobody else's; one that was there keeps the mode that somebody gave it.
+    Result<> make_folders() {
+        std::error_code failed;
+        options_.data = fs::absolute(options_.data, failed).lexically_normal().string();
+        if (options_.data.ends_with('/')) options_.data.pop_back();
+        const bool made = fs::create_directories(options_.data, failed);
+        if (made && !failed) fs::permissions(options_.data, fs::perms::owner_all, failed);
+        if (!failed) fs::create_directories(options_.data + "/nodes", failed);
+        if (failed)
+            return fail(Code::unavailable, fmt::format("{}: {}", options_.data, failed.message()),
+                        "choose another with --data");
+        return {};
+    }
 
     Result<> start() {
         // Nodes that were enrolled know the port of the last time.
@@ -141,7 +152,7 @@ private:
         while (Clock::now() < until) {
             if (holds()) return {};
             if (const std::string name = children_.ended(); !name.empty())
-                return fail(Code::unavailable, fmt::format("{} has ended: {}", name, last_line(name)),
+                return fail(Code::unavailable, fmt::format("{} has ended: {}", name, last_words(name)),
                             fmt::format("read {}", log_of(name)));
             if (told_to_stop(50ms)) {
                 stopping_ = true;
@@ -155,12 +166,17 @@ private:
     std::string log_of(const std::string& name) const {
         return name == "server" ? path("server.log") : path("nodes/" + name + ".log");
     }
-    std::string last_line(const std::string& name) const {
+    // Why a child ended: what it said to people, which stands before what to try, rather than its log's last line.
+    std::string last_words(const std::string& name) const {
         std::ifstream file{log_of(name)};
-        std::string line, last;
-        while (std::getline(file, line))
+        std::string line, before, last, reason;
+        while (std::getline(file, line)) {
+            if (line.starts_with("  try: ")) reason = before;
+            if (line.starts_with("at=")) reason.clear();
             if (!line.empty()) last = line;
-        return last;
+            before = line;
+        }
+        return !reason.empty() ? reason : !last.empty() ? last : "without a word";
     }
 
     Result<> make_policy() {
@@ -193,8 +209,9 @@ private:
         if (!fs::exists(folder + "/node.json")) {
             const auto reply = client_->post("/v1/tokens/enrolment", fmt::format(R"({{"node":"{}"}})", name));
             if (!reply) return std::unexpected(reply.error());
-            const ReadText read = read_documents("the answer", reply->body);
-            const Node* token = read.documents.empty() ? nullptr : read.documents.front().root->find("token");
+            const auto read = read_answer(*reply);
+            if (!read) return std::unexpected(read.error());
+            const Node* token = read->root->find("token");
             if (token == nullptr) return fail(Code::corrupt, "the server gave no token", "");
             if (auto kept = auth::write_secret(path("nodes/" + name + ".token"), token->text); !kept) return kept;
             for (const std::string& more : {std::string{"--server"}, door_.server, std::string{"--ca"}, door_.ca_file,
@@ -219,11 +236,23 @@ private:
         const std::string steps = path("first-steps.yaml"), refusal = path("refused.yaml");
         std::ofstream{steps} << first_steps({options_.nodes, options_.gpus, options_.model});
         std::ofstream{refusal} << refused_steps;
-        if (!options_.no_context)
-            if (const auto kept = write_context(door_); !kept) report(context_, kept.error());
-        const std::string how = options_.no_context ? fmt::format(" --server {} --token-file {} --ca {}", door_.server,
-                                                                  door_.token_file, door_.ca_file)
-                                                    : "";
+        bool written = false;
+        if (!options_.no_context) {
+            if (const auto other = other_context(door_)) {
+                context_.out << fmt::format(
+                    "{} speaks of another fleet, {}, and is kept.\n"
+                    "To have commands ask this one by themselves, remove it, or set BULKHEAD_CONTEXT to another "
+                    "file.\n\n",
+                    context_path(), *other);
+            } else {
+                const auto kept = write_context(door_);
+                if (!kept) report(context_, kept.error());
+                written = kept.has_value();
+            }
+        }
+        const std::string how = written ? ""
+                                        : fmt::format(" --server {} --token-file {} --ca {}", door_.server,
+                                                      door_.token_file, door_.ca_file);
         context_.out << fmt::format(
                             "A fleet of {} nodes with {} x {} each, simulated: there is no GPU behind it, and "
                             "everything it states says so.\n\n"
@@ -246,7 +275,7 @@ private:
             if (told_to_stop(500ms)) break;
             const std::string name = children_.ended();
             if (name.empty()) continue;
-            context_.err << fmt::format("{} has ended: {}\n", name, last_line(name));
+            context_.err << fmt::format("{} has ended: {}\n", name, last_words(name));
             if (name == "server") {
                 children_.stop();
                 return could_not;

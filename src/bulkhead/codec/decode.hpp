@@ -26,18 +26,18 @@ bool decode(const Node& node, std::string_view file, T& target, std::vector<Diag
 
 // One value from JSON text of our own making, or of a peer: every error, in one message.
 Result<> from_json_into(std::string_view what, std::string_view text, const Shape& shape, void* target,
-                        std::span<const std::string_view> besides);
+                        std::span<const std::string_view> besides, const Limits& limits);
 
 // `what`: what the text is, for the error: "row 17 of lease".
 template <Described T>
-Result<T> from_json(std::string_view what, std::string_view text) {
+Result<T> from_json(std::string_view what, std::string_view text, const Limits& limits = {}) {
     static constexpr std::array<std::string_view, 2> header{"apiVersion", "kind"};
     constexpr bool is_object = requires {
         { T::kind } -> std::convertible_to<std::string_view>;
     };
     T value;
     const Result<> read = from_json_into(what, text, shape_of<T>(), &value,
-                                         is_object ? std::span{header} : std::span<const std::string_view>{});
+                                         is_object ? std::span{header} : std::span<const std::string_view>{}, limits);
     if (!read) return std::unexpected(read.error());
     return value;
 }

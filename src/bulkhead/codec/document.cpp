@@ -112,10 +112,10 @@ ReadText read_documents(std::string_view file, std::string_view text, const Limi
                "split the file");
         chunks.resize(limits.documents);
     }
-    std::size_t nodes_left = limits.nodes;
+    Allowance left{limits};
     for (const Chunk& chunk : chunks) {
         Document document;
-        TreeBuilder builder{file, limits, nodes_left, document, out.errors};
+        TreeBuilder builder{file, limits, left, document, out.errors};
         try {
             json ? read_json(chunk, builder) : read_yaml(chunk, builder);
         } catch (const Unreadable& limit) {

@@ -58,6 +58,9 @@ struct Limits {
     std::size_t scalar_bytes = 64 << 10;
 };
 
+// For what we wrote ourselves, out of things that had passed narrower limits.
+inline constexpr Limits own_text{.bytes = 64 << 20, .nodes = 4'000'000, .scalar_bytes = 8 << 20};
+
 struct ReadText {
     std::vector<Document> documents;  // empty ones are left out
     std::vector<Diagnostic> errors;

@@ -235,6 +235,33 @@ TEST(Limits, a_bomb_of_aliases_is_refused_in_words) {
     EXPECT_THAT(print(read.errors[0]), HasSubstr("more than 200000 values, counting every alias as all it stands for"));
 }
 
+TEST(Limits, aliases_count_by_what_they_hold_and_not_only_by_how_many_they_are) {
+    // 64 KiB written once, and 100 000 times a few bytes: gigabytes for whoever copies what the tree says.
+    const std::string text = "a: &a \"" + std::string(60 << 10, 'x') + "\"\nb: [" + repeated("*a, ", 100'000) + "*a]\n";
+    const ReadText read = read_documents("f", text);
+    ASSERT_EQ(read.errors.size(), 1u);
+    EXPECT_THAT(print(read.errors[0]), HasSubstr("f:2:")) << "where it became too much";
+    EXPECT_THAT(print(read.errors[0]), HasSubstr("aliases stand for more than 4194304 bytes of text"));
+
+    Limits limits;
+    limits.bytes = 60;
+    struct Row {
+        std::string_view says, text;
+        bool good;
+    };
+    const Row rows[] = {
+        {"as much as allowed", "a: &a abcdefghijklmnopqrst\nb: [*a,*a,*a]", true},
+        {"one more", "a: &a abcdefghijklmnopqrst\nb: [*a,*a,*a,*a]", false},
+        {"keys count", "a: &a {abcdefghijklmnopqrst: 1}\nb: [*a,*a,*a]", false},
+        {"what aliases stand for counts in full", "a: &a abcdefghijkl\nb: &b [*a,*a]\nc: [*b,*b]", false},
+        {"all documents together", "--- [&a abcdefgh,*a,*a,*a,*a]\n--- [&a abcdefgh,*a,*a,*a,*a]", false},
+    };
+    for (const Row& row : rows) {
+        limits.bytes = std::max<std::size_t>(60, row.text.size());
+        EXPECT_EQ(read_documents("f", row.text, limits).errors.empty(), row.good) << row.says;
+    }
+}
+
 // Shapes that cost a careless reader a stack, gigabytes or hours. Generous time, because test machines are slow.
 TEST(Limits, hostile_texts_are_read_or_refused_in_seconds) {
     constexpr std::size_t size = 96 << 10;

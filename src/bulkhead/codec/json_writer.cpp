@@ -4,10 +4,18 @@
 
 namespace bulkhead {
 
-std::string json_quoted(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : text) {
-        switch (c) {
+namespace {
+
+// Whole stretches at once: most text has nothing to escape.
+void append_quoted(std::string& out, std::string_view text) {
+    const auto is_plain = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\'; };
+    out += '"';
+    while (!text.empty()) {
+        std::size_t plain = 0;
+        while (plain < text.size() && is_plain(text[plain])) ++plain;
+        out += text.substr(0, plain);
+        if (plain == text.size()) break;
+        switch (const char c = text[plain]) {
             case '"':
                 out += "\\\"";
                 break;
@@ -24,13 +32,19 @@ std::string json_quoted(std::string_view text) {
                 out += "\\t";
                 break;
             default:
-                if (static_cast<unsigned char>(c) < 0x20)
-                    out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-                else
-                    out += c;
+                out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
         }
+        text.remove_prefix(plain + 1);
     }
-    return out + "\"";
+    out += '"';
+}
+
+}  // namespace
+
+std::string json_quoted(std::string_view text) {
+    std::string out;
+    append_quoted(out, text);
+    return out;
 }
 
 void JsonWriter::separate() {
@@ -66,12 +80,15 @@ void JsonWriter::close(char bracket) {
 
 void JsonWriter::key(std::string_view name) {
     separate();
-    text_ += json_quoted(name);
+    append_quoted(text_, name);
     text_ += compact_ ? ":" : ": ";
     after_key_ = true;
 }
 
-void JsonWriter::value(std::string_view text) { scalar(json_quoted(text)); }
+void JsonWriter::value(std::string_view text) {
+    separate();
+    append_quoted(text_, text);
+}
 
 void JsonWriter::scalar(std::string_view text) {
     separate();

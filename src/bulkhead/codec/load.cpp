@@ -21,13 +21,13 @@ Position position(std::string_view file, Place at) { return {std::string{file}, 
 
 class Loader {
 public:
-    explicit Loader(Loaded& out) : out_{out} {}
+    Loader(Loaded& out, const Limits& limits) : out_{out}, limits_{limits} {}
 
     void read(const SourceText& source) {
         const std::size_t before = out_.errors.size();
         out_.where.add_file(source.name);
         file_ = source.name;
-        ReadText text = read_documents(source.name, source.text);
+        ReadText text = read_documents(source.name, source.text, limits_);
         out_.errors.insert(out_.errors.end(), text.errors.begin(), text.errors.end());
         for (const Document& document : text.documents) object(*document.root, document.sound);
         out_.where.keep(std::move(text.documents));
@@ -98,6 +98,7 @@ private:
     }
 
     Loaded& out_;
+    const Limits& limits_;
     std::string_view file_;
 };
 
@@ -160,9 +161,9 @@ Position SourceMap::find(std::string_view kind, std::string_view name, std::size
     return position(files_[object.file], at);
 }
 
-Loaded load(std::span<const SourceText> files) {
+Loaded load(std::span<const SourceText> files, const Limits& limits) {
     Loaded out;
-    Loader loader{out};
+    Loader loader{out, limits};
     for (const SourceText& file : files) loader.read(file);
     return out;
 }

@@ -49,7 +49,7 @@ struct Loaded {
     std::vector<Diagnostic> errors;  // in the order of the files, and of positions within each
 };
 
-Loaded load(std::span<const SourceText> files);
+Loaded load(std::span<const SourceText> files, const Limits& limits = {});
 
 // Findings about a loaded snapshot, as file:line:column.
 std::vector<Diagnostic> located(const SourceMap& where, std::span<const Finding> findings);

@@ -37,6 +37,8 @@ void write_json_value(JsonWriter& out, const Shape& shape, const void* value) {
             return out.value(as<bool>(value));
         case Shape::Type::integer:
             return out.value(as<std::int64_t>(value));
+        case Shape::Type::text:
+            return out.value(as<std::string>(value));
         case Shape::Type::gpus:
             return out.number(spelled(shape, value));
         case Shape::Type::optional:

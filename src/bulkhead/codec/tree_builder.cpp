@@ -20,11 +20,11 @@ const Place* TreeBuilder::place_of_list() const {
 }
 
 void TreeBuilder::spend(std::size_t nodes, Place at) {
-    if (nodes > nodes_left_)
+    if (nodes > left_.nodes)
         throw Unreadable{at,
                          fmt::format("more than {} values, counting every alias as all it stands for", limits_.nodes),
                          "split the file; if it is small, look for aliases of aliases", true};
-    nodes_left_ -= nodes;
+    left_.nodes -= nodes;
 }
 
 Node& TreeBuilder::add(Node::Type type, Place at) {
@@ -59,7 +59,7 @@ void TreeBuilder::scalar(Place at, std::string text, bool quoted, Anchor anchor)
     Node& node = add(Node::Type::scalar, at);
     node.text = std::move(text);
     node.quoted = quoted;
-    const Anchored value{&node};
+    const Anchored value{.node = &node, .bytes = node.text.size()};
     if (anchor != 0) anchored_[anchor] = value;
     attach(value);
 }
@@ -86,7 +86,7 @@ void TreeBuilder::end() {
     const Frame frame = std::move(open_.back());
     open_.pop_back();
     if (frame.node->type == Node::Type::map) drop_repeated_keys(*frame.node);
-    const Anchored value{frame.node, frame.size, frame.height};
+    const Anchored value{frame.node, frame.size, frame.height, frame.bytes};
     if (frame.anchor != 0) anchored_[frame.anchor] = value;
     if (frame.is_key) return take_key(frame.node->at, {}, false);
     attach(value);
@@ -100,6 +100,10 @@ void TreeBuilder::alias(Place at, Anchor anchor) {
         return take_key(at, {}, false);
     }
     spend(found->second.size, at);
+    if (found->second.bytes > left_.alias_bytes)
+        throw Unreadable{at, fmt::format("aliases stand for more than {} bytes of text", limits_.bytes),
+                         "split the file, or make what is repeated shorter", true};
+    left_.alias_bytes -= found->second.bytes;
     if (open_.size() + found->second.height > limits_.depth)
         throw Unreadable{at, fmt::format("with this alias, lists and maps are nested more than {} deep", limits_.depth),
                          "write the value out, less deep"};
@@ -114,10 +118,12 @@ void TreeBuilder::attach(const Anchored& value) {
     Frame& frame = open_.back();
     frame.size += value.size;
     frame.height = std::max(frame.height, value.height + 1);
+    frame.bytes += value.bytes;
     if (frame.node->type == Node::Type::list) {
         frame.node->items.push_back(value.node);
         return;
     }
+    frame.bytes += frame.key.size();
     if (frame.key_counts) frame.node->members.push_back({std::move(frame.key), frame.key_at, value.node});
     frame.has_key = false;
 }

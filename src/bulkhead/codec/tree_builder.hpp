@@ -17,12 +17,18 @@ struct Unreadable {
     bool ends_file = false;  // the limit is the file's, so that going on would only repeat it
 };
 
+// What all the documents of one text may still take. Text that is written out costs what it is long; an alias costs a
+// few bytes to write, and whoever copies the tree pays for all it stands for.
+struct Allowance {
+    explicit Allowance(const Limits& limits) : nodes{limits.nodes}, alias_bytes{limits.bytes} {}
+    std::size_t nodes, alias_bytes;
+};
+
 class TreeBuilder {
 public:
-    // `nodes_left` is shared by all the documents of one text.
-    TreeBuilder(std::string_view file, const Limits& limits, std::size_t& nodes_left, Document& document,
+    TreeBuilder(std::string_view file, const Limits& limits, Allowance& left, Document& document,
                 std::vector<Diagnostic>& errors)
-        : file_{file}, limits_{limits}, nodes_left_{nodes_left}, document_{document}, errors_{errors} {}
+        : file_{file}, limits_{limits}, left_{left}, document_{document}, errors_{errors} {}
 
     using Anchor = std::size_t;  // 0: none
 
@@ -42,15 +48,15 @@ private:
     struct Frame {
         Node* node = nullptr;
         Anchor anchor = 0;
-        std::size_t size = 1, height = 1;  // with every alias expanded
-        bool is_key = false;               // a list or map where a key should be: read on, but to no avail
+        std::size_t size = 1, height = 1, bytes = 0;  // with every alias expanded
+        bool is_key = false;                          // a list or map where a key should be: read on, but to no avail
         bool has_key = false, key_counts = false;
         std::string key{};
         Place key_at{};
     };
     struct Anchored {
         const Node* node = nullptr;
-        std::size_t size = 1, height = 0;
+        std::size_t size = 1, height = 0, bytes = 0;  // of keys and scalars
     };
 
     bool at_key() const {
@@ -65,7 +71,7 @@ private:
 
     std::string_view file_;
     const Limits& limits_;
-    std::size_t& nodes_left_;
+    Allowance& left_;
     Document& document_;
     std::vector<Diagnostic>& errors_;
     std::vector<Frame> open_;

@@ -40,8 +40,11 @@ namespace {
 std::string gate_body(const NodeRun& node, const Device& device) {
     GateRow row{.node = node.key, .kind = device.kind, .device = device.index};
     for (const Unit& unit : device.units) {
-        const GateRun run{
-            .state = unit.state, .lease = unit.lease, .ticket = unit.ticket, .leaf = unit.leaf, .tenant = unit.tenant};
+        const GateRun run{.state = unit.state,
+                          .lease = unit.lease,
+                          .ticket = unit.ticket,
+                          .leaf = unit.leaf,
+                          .tenants = unit.tenants};
         if (!row.runs.empty()) {
             GateRun last = row.runs.back();
             last.count = 1;
@@ -101,7 +104,7 @@ namespace {
 
 template <class T>
 Result<T> read(const Row& row) {
-    auto value = from_json<T>(fmt::format("row {} of table {}", row.key, word(row.table)), row.body);
+    auto value = from_json<T>(fmt::format("row {} of table {}", row.key, word(row.table)), row.body, own_text);
     if (!value) value.error().code = Code::corrupt;
     return value;
 }
@@ -178,8 +181,11 @@ void place_gate(Core::State& state, Key row, const GateRow& gate) {
     Device device{.row = row, .kind = gate.kind, .index = static_cast<std::uint16_t>(gate.device)};
     for (const GateRun& run : gate.runs)
         for (std::int64_t i = 0; i < run.count; ++i)
-            device.units.push_back(
-                {.state = run.state, .lease = run.lease, .ticket = run.ticket, .leaf = run.leaf, .tenant = run.tenant});
+            device.units.push_back({.state = run.state,
+                                    .lease = run.lease,
+                                    .ticket = run.ticket,
+                                    .leaf = run.leaf,
+                                    .tenants = run.tenants});
     if (gate.kind == UnitKind::host) {
         node.host = std::move(device);
         node.host_used_by = {gate.usedBy.begin(), gate.usedBy.end()};
@@ -310,11 +316,13 @@ Effects Core::apply(Instant now, const Event& event) {
         },
         event);
     turn.flush();
+    if (const Command* command = std::get_if<Command>(&event)) show_object(*state_, *command, effects.answers.back());
     return effects;
 }
 
 bool Core::wants_tick() const { return state_->cycle_wanted && !state_->pending.empty(); }
 std::int64_t Core::epoch() const { return state_->epoch; }
+bool Core::restoring() const { return state_->restoring; }
 std::int64_t Core::log_size() const { return state_->log_size; }
 
 Snapshot Core::snapshot() const {

@@ -52,6 +52,7 @@ public:
     bool wants_tick() const;
 
     std::int64_t epoch() const;
+    bool restoring() const;         // from a backup, and not every node was heard of yet
     std::int64_t log_size() const;  // leaves given out so far, durable or not
 
     // For those who draw pictures and for what-if questions: everything as one snapshot.

@@ -7,6 +7,7 @@
 #include "bulkhead/gpu/amd.hpp"
 #include "bulkhead/gpu/board.hpp"
 #include "bulkhead/policy/shipped_classes.hpp"
+#include "bulkhead/sched/neighbours.hpp"
 
 namespace bulkhead {
 
@@ -22,9 +23,12 @@ const TenantClass* class_of(const Core::State& state, const Tenant& tenant) {
     return nullptr;
 }
 
+// By shares, because tasks that share a GPU hold one larger share of it.
 std::int64_t tasks_here(const LeaseRun& lease, const Part& part, const GpuWorkloadSpec& spec) {
-    const std::int64_t slices = std::max<std::int64_t>(std::ssize(lease.object.spec.slices), 1);
-    return spec.tasks * std::ssize(part.prepare.gpus) / slices;
+    std::int64_t all = 0, here = 0;
+    for (const LeasedSlice& slice : lease.object.spec.slices) all += slice.share;
+    for (const GpuPart& gpu : part.prepare.gpus) here += gpu.share;
+    return all == 0 ? spec.tasks : spec.tasks * here / all;
 }
 
 sched::Gpu picture_of_gpu(const Device& device, const std::string& model, Planted planted) {
@@ -36,6 +40,7 @@ sched::Gpu picture_of_gpu(const Device& device, const std::string& model, Plante
         if (state == UnitState::available || (planted == Planted::lease_twice && state == UnitState::in_use))
             gpu.available |= bit;
         if (state == UnitState::reserved || state == UnitState::in_use) gpu.held |= bit;
+        if (state == UnitState::quarantined || state == UnitState::held) gpu.lost |= bit;
     }
     return gpu;
 }
@@ -53,13 +58,13 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
                      .cpu_free = object.status.cpu,
                      .memory_free = object.status.memory.bytes};
     bool partitioned = false;
-    for (const DetectedCapability& capability : object.status.capabilities) {
+    for (const DetectedCapability& capability : object.status.capabilities)
         if (capability.name == Capability::nvlink_partition && capability.verifiedAt) partitioned = true;
-        if (capability.name == Capability::verified_reboot) node.can_reboot = true;
-    }
+    // A reboot would take along what a legal hold keeps.
+    node.can_reboot =
+        has_verified_reboot(run) && !under_hold(state, {run.host_used_by.begin(), run.host_used_by.end()});
     node.board_is_one = object.status.nvlink != NvLink::none && !partitioned;
     const UnitState host = run.host.units.empty() ? UnitState::dirty : run.host.units[0].state;
-    node.host_clean = host == UnitState::available;
     node.host_busy = host == UnitState::sanitizing || host == UnitState::quarantined || host == UnitState::held ||
                      (host == UnitState::dirty && node.can_reboot);
     if (state.settings.planted != Planted::ignore_neighbours)
@@ -119,6 +124,16 @@ std::vector<sched::Holding> holdings_of(Core::State& state) {
         holding.limit = std::min(holding.limit.value_or(quota.guarantee.thousandths), quota.guarantee.thousandths);
         holding.owed = std::max<std::int64_t>(quota.guarantee.thousandths - holding.held, 0);
     }
+    // A guarantee is out of that of the nearest above it that has one.
+    std::vector<std::int64_t> below(holdings.size());
+    for (const auto& [name, tenant] : state.tenants) {
+        const std::vector<sched::TenantNo>& line = state.relations.line(state.relations.number(name));
+        const auto above = std::ranges::find_if(line.begin() + 1, line.end(),
+                                                [&](sched::TenantNo holder) { return holdings[holder].owed > 0; });
+        if (above != line.end()) below[*above] += holdings[line.front()].owed;
+    }
+    for (std::size_t i = 0; i < holdings.size(); ++i)
+        holdings[i].owed = std::max<std::int64_t>(holdings[i].owed - below[i], 0);
     return holdings;
 }
 
@@ -204,9 +219,24 @@ void refresh_fleet(Core::State& state) {
     state.fleet_stale.clear();
 }
 
+// Trust that is withdrawn reaches those who sit together already: the younger of two goes, and is placed elsewhere.
+void part_whom_trust_left(Turn& turn) {
+    Core::State& state = turn.state;
+    if (state.parted_for == state.generation) return;
+    state.parted_for = state.generation;
+    refresh_fleet(state);
+    std::set<Key> leaving;
+    for (const sched::Node& node : state.fleet)
+        for (const Key lease : sched::intruders(state.relations, node)) leaving.insert(lease);
+    for (const Key lease : leaving)
+        end_lease(turn, state.leases.at(lease),
+                  "it may no longer be where somebody else's work is: trust was withdrawn");
+}
+
 void place_work(Turn& turn) {
     Core::State& state = turn.state;
     refresh_declared(turn);
+    if (state.settings.planted != Planted::ignore_neighbours) part_whom_trust_left(turn);
     if (state.settings.planted == Planted::evict_for_nothing)
         for (auto& [key, lease] : state.leases)
             if (lease.object.status->phase == LeasePhase::active &&
@@ -267,7 +297,8 @@ void place_work(Turn& turn) {
         state.fleet_stale.insert(node.key);
         if (node.host.units[0].state != UnitState::in_use || !node.leases.empty()) continue;
         node.host.units[0].lease = 0;
-        node.host.units[0].tenant.clear();
+        node.host.units[0].tenants.clear();
+        for (const std::string& user : node.host_used_by) add_tenant(node.host.units[0], user);
         change_unit(turn, node, node.host, 0, lifecycle::UnitEvent::release);
         sort_out_dirt(turn, node, node.host, 0, 1);
         send_orders(turn, node);

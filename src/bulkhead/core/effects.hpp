@@ -16,8 +16,9 @@ struct Answer {
     std::uint64_t request = 0;
     Result<> outcome;               // why not, when it was refused
     std::vector<Finding> findings;  // of a refusal: every place that must change
-    std::string body;               // JSON: the object, the decision, the queue
-    std::string version;            // of the one object
+    std::string body;               // JSON: the decision, the queue, what became of each object
+    std::string object;             // JSON: the one object that was asked for, as this command left it
+    std::string version;            // of that object
     bool created = false;
 };
 
@@ -49,8 +50,9 @@ struct Effects {
     std::vector<Acknowledge> acknowledgements;
     std::vector<Close> closes;
     std::vector<Answer> answers;
-    // A node has obeyed a higher epoch than ours. The store was restored from an old backup, or another control plane
-    // leads: whoever runs the core takes a higher epoch from the store and starts anew, or stops.
+    // A node has obeyed another control plane, of this or a higher epoch. While the core is `restoring`, that was
+    // before the store was put back: whoever runs the core takes a higher epoch and starts anew. Otherwise either the
+    // store has a newer master, and this one stops, or the node lies.
     std::int64_t epoch_seen = 0;
 
     bool durable() const { return !rows.empty() || !log.empty(); }

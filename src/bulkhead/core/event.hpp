@@ -63,9 +63,21 @@ struct Enrol {
     std::string evidence_key;  // Ed25519 public key, base64
     std::string certificate;   // fingerprint of its TLS certificate, hex
 };
+// A node that is heard of asks for a new TLS certificate; its evidence key stays as it is.
+struct Renew {
+    std::string node;
+    std::uint64_t session = 0;  // in which it asks
+    std::string shown;          // fingerprint of the certificate that opened the session
+    std::string renewed;        // fingerprint of the new one
+};
 struct Revoke {
     std::string node;
     std::string why;
+};
+// A door key was made or taken back. The door keeps it; the log says who did it.
+struct NoteToken {
+    std::string id, role, subject, tenant;
+    bool minted = true;
 };
 // Questions, answered from the state after everything before them is durable.
 struct Explain {
@@ -79,7 +91,7 @@ struct Command {
     std::uint64_t request = 0;  // the answer carries it back
     std::string actor;          // who asks, for the log: "admin", "tenant:acme/alice"
     std::variant<command::Apply, command::Delete, command::Drain, command::Freeze, command::Hold, command::Repair,
-                 command::Enrol, command::Revoke, command::Explain, command::Queue>
+                 command::Enrol, command::Renew, command::Revoke, command::NoteToken, command::Explain, command::Queue>
         what;
 };
 
@@ -88,6 +100,7 @@ struct AgentHello {
     std::string node;
     std::uint64_t session = 0;
     Hello hello;
+    std::string certificate{};  // fingerprint of the one that opened the session; empty: there is no TLS (simulation)
 };
 struct AgentReport {
     std::string node;

@@ -32,6 +32,7 @@ void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, U
     const auto to = lifecycle::next(lifecycle::unit_edges, unit.state, event);
     invariant(to.has_value(), "the gate's table has an edge for what the core does");
     unit.state = *to;
+    if (*to == UnitState::dirty) unit.ticket = 0;  // no wipe it had counts any more
     device.changed = true;
     turn.changed_nodes.insert(node.key);
     turn.state.fleet_stale.insert(node.key);
@@ -45,25 +46,35 @@ void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, st
     }
 }
 
+bool under_hold(const Core::State& state, const std::vector<std::string>& tenants) {
+    return std::ranges::any_of(tenants, [&](const std::string& tenant) {
+        const auto found = state.tenants.find(tenant);
+        return found != state.tenants.end() && found->second.object.status && found->second.object.status->legalHold;
+    });
+}
+
+// The node's word that it can is not enough.
+bool has_verified_reboot(const NodeRun& node) {
+    return std::ranges::any_of(node.object.status.capabilities, [](const DetectedCapability& one) {
+        return one.name == Capability::verified_reboot && one.verifiedAt;
+    });
+}
+
+void add_tenant(Unit& unit, const std::string& tenant) {
+    constexpr std::size_t most = 64;  // of one trust domain, in turns, without a pause: nobody sells that
+    std::erase(unit.tenants, tenant);
+    if (unit.tenants.size() < most) unit.tenants.push_back(tenant);
+}
+
 namespace {
 
-bool under_hold(const Core::State& state, const std::string& tenant) {
-    const auto found = state.tenants.find(tenant);
-    return found != state.tenants.end() && found->second.object.status && found->second.object.status->legalHold;
-}
-
-bool can_be_rebooted(const NodeRun& node) {
-    return std::ranges::find(node.object.status.capabilities, Capability::verified_reboot, &DetectedCapability::name) !=
-           node.object.status.capabilities.end();
-}
-
-// Runs of neighbouring units that belong together: the same state, the same lease and tenant.
+// Runs of neighbouring units that belong together: the same state, the same lease and tenants.
 void for_each_run(const Device& device, std::size_t first, std::size_t count, auto&& visit) {
     for (std::size_t i = first; i < first + count;) {
         std::size_t end = i + 1;
         while (end < first + count && device.units[end].state == device.units[i].state &&
                device.units[end].lease == device.units[i].lease && device.units[end].ticket == device.units[i].ticket &&
-               device.units[end].tenant == device.units[i].tenant)
+               device.units[end].tenants == device.units[i].tenants)
             ++end;
         visit(i, end - i);
         i = end;
@@ -76,13 +87,13 @@ void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first,
     for_each_run(device, first, count, [&](std::size_t at, std::size_t size) {
         if (device.units[at].state != UnitState::dirty) return;
         // A host that cannot prove what it booted is never clean; it stays with whoever used it.
-        if (device.kind == UnitKind::host && !can_be_rebooted(node)) return;
-        if (under_hold(turn.state, device.units[at].tenant)) {
+        if (device.kind == UnitKind::host && !has_verified_reboot(node)) return;
+        if (under_hold(turn.state, device.units[at].tenants)) {
             for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, device, i, UnitEvent::hold);
             turn.log(
                 {.kind = evidence::RecordKind::held,
                  .actor = "core",
-                 .tenant = device.units[at].tenant,
+                 .tenant = device.units[at].tenants.back(),
                  .node = node.object.metadata.name,
                  .unit = unit_text(device.kind, device.index, static_cast<unsigned>(at), static_cast<unsigned>(size))});
             return;
@@ -95,25 +106,35 @@ void order_wipe_of_all_dirt(Turn& turn, NodeRun& node) {
     for (Device* device : node.devices()) sort_out_dirt(turn, node, *device, 0, device->units.size());
 }
 
-std::vector<WipeTask> wipes_under_way(NodeRun& node, Key lease) {
+std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
+                                      const std::function<bool(const Device&, const Unit&)>& wanted) {
     std::vector<WipeTask> tasks;
     for (const Device* device : node.devices())
         for_each_run(*device, 0, device->units.size(), [&](std::size_t at, std::size_t size) {
             const Unit& unit = device->units[at];
-            if (unit.state != UnitState::sanitizing || unit.lease != lease) return;
+            if (unit.state != UnitState::sanitizing || !wanted(*device, unit)) return;
             tasks.push_back({.kind = device->kind,
                              .device = device->index,
                              .start = static_cast<std::uint8_t>(at),
                              .size = static_cast<std::uint8_t>(size),
-                             .ticket = unit.ticket});
+                             .ticket = unit.ticket,
+                             .lease = unit.lease == 0 ? std::string{} : state.lease_name(unit.lease),
+                             .tenants = unit.tenants});
         });
     return tasks;
+}
+
+Release release_of(const Core::State& state, NodeRun& node, Key lease) {
+    return {.lease = lease, .wipes = wipes_under_way(state, node, [&](const Device&, const Unit& unit) {
+                                return unit.lease == lease;
+                            })};
 }
 
 namespace {
 
 // Whether the node's signed word is about this very wipe. Evidence that does not fit is no evidence.
-Result<evidence::WipeStatement> check_evidence(const NodeRun& node, const Device& device, const WipeReport& report) {
+Result<evidence::WipeStatement> check_evidence(const Core::State& state, const NodeRun& node, const Device& device,
+                                               const WipeReport& report) {
     if (!node.public_key) return fail(Code::denied, "the node has no evidence key on record", "enrol it again");
     if (auto genuine = evidence::verify_statement(*node.public_key, report.evidence); !genuine)
         return std::unexpected(genuine.error());
@@ -123,6 +144,14 @@ Result<evidence::WipeStatement> check_evidence(const NodeRun& node, const Device
     if (statement->node != node.object.metadata.name || statement->unit != unit)
         return fail(Code::invalid, fmt::format("the statement is about {} {}, the report about {} {}", statement->node,
                                                statement->unit, node.object.metadata.name, unit));
+    const Unit& ordered = device.units[report.start];
+    if (statement->ticket != report.ticket)
+        return fail(Code::invalid, "the statement is about another wipe of it, under another ticket");
+    if (statement->tenants != ordered.tenants ||
+        statement->lease != (ordered.lease == 0 ? std::string{} : state.lease_name(ordered.lease)))
+        return fail(Code::invalid, "the statement names another lease or other tenants than the order did");
+    if (state.settings.simulated_fleet && statement->grade != Grade::simulated)
+        return fail(Code::invalid, "a simulated node cannot show more than a simulation");
     if ((statement->result == evidence::WipeResult::verified) != report.verified)
         return fail(Code::invalid, "the statement and the report do not agree on the result");
     return statement;
@@ -138,27 +167,32 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     };
     const std::span units = std::span{device->units}.subspan(report.start, report.size);
     if (!std::ranges::all_of(units, awaited)) return;  // an old ticket: whatever it says, it is not about this wipe
+    // The new ticket goes out when orders are next given again: a node that says this every time is not asked at once.
+    if (report.stale) return order_wipe(turn, node, *device, report.start, report.size);
 
-    const auto statement = check_evidence(node, *device, report);
+    const auto statement = check_evidence(turn.state, node, *device, report);
     const bool clean =
         (report.verified && statement.has_value()) || turn.state.settings.planted == Planted::believe_failed_wipes;
     const Key lease = units.front().lease;
     evidence::Record record{.kind = clean ? evidence::RecordKind::wiped : evidence::RecordKind::wipe_failed,
                             .actor = "node:" + node.object.metadata.name,
-                            .tenant = units.front().tenant,
                             .node = node.object.metadata.name,
+                            .lease = lease == 0 ? std::string{} : turn.state.lease_name(lease),
                             .unit = unit_text(device->kind, device->index, report.start, report.size)};
-    record.detail["ticket"] = std::to_string(report.ticket);
     if (statement) {
-        record.tenant = statement->tenant;
-        record.lease = statement->lease;
         record.grade = statement->grade;
         record.evidence = report.evidence;
     } else {
         record.detail["evidence"] = statement.error().what;
     }
     if (!clean) record.detail["why"] = report.verified ? "the evidence does not hold" : report.why;
-    const std::int64_t leaf = turn.log(std::move(record));
+    // One entry for each whose dirt it was: each can show that its own is gone.
+    const std::int64_t leaf = turn.state.log_size;
+    if (units.front().tenants.empty()) turn.log(record);
+    for (const std::string& tenant : units.front().tenants) {
+        record.tenant = tenant;
+        turn.log(record);
+    }
     for (std::size_t i = report.start; i < std::size_t{report.start} + report.size; ++i) {
         change_unit(turn, node, *device, i, clean ? UnitEvent::wiped : UnitEvent::wipe_failed);
         device->units[i].leaf = leaf;
@@ -204,11 +238,12 @@ void hold_tenant(Turn& turn, Tenant& tenant, bool on) {
     for (auto& [key, node] : turn.state.nodes)
         for (Device* device : node.devices())
             for_each_run(*device, 0, device->units.size(), [&](std::size_t at, std::size_t size) {
-                if (device->units[at].tenant != tenant.metadata.name) return;
+                const std::vector<std::string>& tenants = device->units[at].tenants;
+                if (std::ranges::find(tenants, tenant.metadata.name) == tenants.end()) return;
                 const UnitState state = device->units[at].state;
                 if (on && state == UnitState::quarantined) {
                     for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, *device, i, UnitEvent::hold);
-                } else if (!on && state == UnitState::held) {
+                } else if (!on && state == UnitState::held && !under_hold(turn.state, tenants)) {
                     for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, *device, i, UnitEvent::lift);
                     sort_out_dirt(turn, node, *device, at, size);
                     send_orders(turn, node);

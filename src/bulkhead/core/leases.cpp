@@ -36,7 +36,11 @@ evidence::Record about(const LeaseRun& lease, evidence::RecordKind kind) {
 // Units of a part, each with its device; a share's units may be other leases' as well.
 void for_each_unit(NodeRun& node, const Prepare& prepare, auto&& visit) {
     for (const GpuPart& gpu : prepare.gpus)
-        if (Device* device = node.device(UnitKind::memory, gpu.gpu)) visit(*device, gpu.start, gpu.size);
+        if (Device* device = node.device(UnitKind::memory, gpu.gpu)) {
+            // Another board in its place may have fewer slices.
+            const auto last = std::min<std::size_t>(device->units.size(), std::size_t{gpu.start} + gpu.size);
+            if (gpu.start < last) visit(*device, gpu.start, static_cast<unsigned>(last) - gpu.start);
+        }
     for (const std::uint16_t drive : prepare.drives)
         if (Device* device = node.device(UnitKind::drive, drive)) visit(*device, 0, 1);
     for (const std::uint16_t function : prepare.functions)
@@ -69,15 +73,11 @@ void release_units(Turn& turn, NodeRun& node, const LeaseRun& lease, const Part&
                 continue;
             }
             unit.lease = lease.key;
-            unit.tenant = lease.object.spec.tenant;
+            add_tenant(unit, lease.object.spec.tenant);
             change_unit(turn, node, device, i, UnitEvent::release);
         }
         sort_out_dirt(turn, node, device, start, size);
     });
-}
-
-Release release_order(NodeRun& node, const LeaseRun& lease) {
-    return {.lease = lease.key, .tenant = lease.object.spec.tenant, .wipes = wipes_under_way(node, lease.key)};
 }
 
 void close(Turn& turn, LeaseRun& lease) {
@@ -120,7 +120,7 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     const Contract& contract = *workload.contract;
     const Key key = state.fresh_key();
     LeaseRun lease{.key = key, .workload = workload.key, .tenant = state.relations.number(contract.tenant)};
-    lease.object.metadata.name = "lease-" + state.secret_name("lease", key);
+    lease.object.metadata.name = state.lease_name(key);
     lease.object.metadata.generation = 1;
     GpuLeaseSpec& spec = lease.object.spec;
     spec = {.tenant = contract.tenant,
@@ -181,10 +181,13 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
         for_each_unit(node, part.prepare, [&](Device& device, unsigned start, unsigned size) {
             for (unsigned i = start; i < start + size; ++i) {
                 Unit& unit = device.units[i];
-                if (unit.state != UnitState::available) continue;  // a share of what others hold already
-                change_unit(turn, node, device, i, UnitEvent::reserve);
-                unit.lease = key;
-                unit.tenant = contract.tenant;
+                if (unit.state == UnitState::available) {
+                    change_unit(turn, node, device, i, UnitEvent::reserve);
+                    unit.lease = key;
+                    unit.tenants.clear();
+                }
+                add_tenant(unit, contract.tenant);  // beside others, where it takes a share of what they hold
+                device.changed = true;
             }
         });
         if (contract.tier < Tier::vm) {
@@ -253,7 +256,7 @@ void end_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
         release_units(turn, node->second, lease, part);
         turn.changed_nodes.insert(part.node);
         turn.state.fleet_stale.insert(part.node);
-        send(turn, node->second, release_order(node->second, lease));
+        send(turn, node->second, release_of(turn.state, node->second, lease.key));
     }
 }
 
@@ -287,6 +290,32 @@ void settle_lease(Turn& turn, Key key) {
     close(turn, lease);
 }
 
+namespace {
+
+// Every node has verified its part.
+void activate(Turn& turn, LeaseRun& lease) {
+    Core::State& state = turn.state;
+    advance(lease, LeaseEvent::all_prepared);
+    lease.object.status->activeAt = turn.now;
+    for (const Part& part : lease.parts) {
+        NodeRun& node = state.nodes.at(part.node);
+        for_each_unit(node, part.prepare, [&](Device& device, unsigned start, unsigned size) {
+            for (unsigned i = start; i < start + size; ++i)
+                if (device.units[i].state == UnitState::reserved) change_unit(turn, node, device, i, UnitEvent::start);
+        });
+        if (part.phase != PartPhase::running) send(turn, node, Start{.lease = lease.key});
+    }
+    turn.log(about(lease, evidence::RecordKind::lease_active));
+    turn.changed_leases.insert(lease.key);
+    WorkloadRun& workload = state.workloads.at(lease.workload);
+    workload.object.status->phase = WorkloadPhase::running;
+    workload.setbacks = 0;
+    workload.object.status->since = turn.now;
+    turn.changed_workloads.insert(workload.key);
+}
+
+}  // namespace
+
 void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report) {
     Core::State& state = turn.state;
     if (report.phase == PartPhase::stopped && node.strays.erase(report.lease) != 0) {
@@ -316,48 +345,29 @@ void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report) {
                 end_lease(
                     turn, lease,
                     fmt::format("node {} could not prepare or keep it: {}", node.object.metadata.name, report.why));
-            else
-                send(turn, node, release_order(node, lease));
+            // While it ends, its release is given again with everything else that nobody answered: a node that cannot
+            // stop it is not asked as fast as it can say so.
             break;
         case PartPhase::prepared:
-            if (status.phase == LeasePhase::preparing &&
-                (state.settings.planted == Planted::start_early ||
-                 std::ranges::all_of(lease.parts, [](const Part& one) { return one.phase == PartPhase::prepared; }))) {
-                advance(lease, LeaseEvent::all_prepared);
-                status.activeAt = turn.now;
-                for (const Part& one : lease.parts) {
-                    NodeRun& its = state.nodes.at(one.node);
-                    for_each_unit(its, one.prepare, [&](Device& device, unsigned start, unsigned size) {
-                        for (unsigned i = start; i < start + size; ++i)
-                            if (device.units[i].state == UnitState::reserved)
-                                change_unit(turn, its, device, i, UnitEvent::start);
-                    });
-                    send(turn, its, Start{.lease = lease.key});
-                }
-                turn.log(about(lease, evidence::RecordKind::lease_active));
-                turn.changed_leases.insert(lease.key);
-                WorkloadRun& workload = state.workloads.at(lease.workload);
-                workload.object.status->phase = WorkloadPhase::running;
-                workload.setbacks = 0;
-                workload.object.status->since = turn.now;
-                turn.changed_workloads.insert(workload.key);
-            } else if (status.phase == LeasePhase::active) {
+        case PartPhase::running:  // before we knew that it was prepared: from before a restore
+            if (status.phase == LeasePhase::preparing && (state.settings.planted == Planted::start_early ||
+                                                          std::ranges::all_of(lease.parts, [](const Part& one) {
+                                                              return one.phase == PartPhase::prepared ||
+                                                                     one.phase == PartPhase::running;
+                                                          })))
+                activate(turn, lease);
+            else if (status.phase == LeasePhase::active && report.phase == PartPhase::prepared)
                 send(turn, node, Start{.lease = lease.key});
-            } else if (status.phase == LeasePhase::ending) {
-                send(turn, node, release_order(node, lease));
-            }
-            break;
-        case PartPhase::running:
-            if (status.phase == LeasePhase::ending) send(turn, node, release_order(node, lease));
+            else if (status.phase == LeasePhase::ending)
+                send(turn, node, release_of(state, node, lease.key));
             break;
         case PartPhase::stopped:
             if (status.phase != LeasePhase::ending)
                 end_lease(turn, lease, fmt::format("node {} no longer runs it", node.object.metadata.name));
             // The last of those who shared a GPU leaves it to be wiped.
             release_units(turn, node, lease, *part);
-            if (auto wipes = wipes_under_way(node, lease.key); !wipes.empty())
-                send(turn, node,
-                     Release{.lease = lease.key, .tenant = lease.object.spec.tenant, .wipes = std::move(wipes)});
+            if (Release release = release_of(state, node, lease.key); !release.wipes.empty())
+                send(turn, node, std::move(release));
             state.fleet_stale.insert(node.key);
             settle_lease(turn, lease.key);
             break;

@@ -18,6 +18,8 @@ namespace {
 
 // Devices of one node, at most: a hello that claims more is no node.
 constexpr std::size_t most_gpus_of_node = 64, most_drives = 256, most_functions = 1024;
+// More are not told apart.
+constexpr std::size_t most_users_of_host = 1024;
 
 // No tenant can be called so, and nobody trusts it.
 const std::string unknown_tenant = "(unknown)";
@@ -75,7 +77,9 @@ void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory) {
     // What the node remembers of its kernel counts as much as what we do: a backup may have forgotten.
     if (inventory.host)
         for (const std::string& tenant : inventory.host->usedBy)
-            if (is_valid(Format::name, tenant) && node.host_used_by.insert(tenant).second) {
+            if (is_valid(Format::name, tenant) &&
+                node.host_used_by.insert(node.host_used_by.size() < most_users_of_host ? tenant : unknown_tenant)
+                    .second) {
                 node.host.changed = true;
                 turn.changed_nodes.insert(node.key);
             }
@@ -102,6 +106,13 @@ void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory) {
     turn.state.declared_stale = true;
 }
 
+// A wipe is of all its units or of none: where one of them is another matter now, the rest wants another ticket too.
+void doubt_wipe(Turn& turn, NodeRun& node, Device& device, Key ticket) {
+    for (std::size_t i = 0; i < device.units.size(); ++i)
+        if (device.units[i].state == UnitState::sanitizing && device.units[i].ticket == ticket)
+            change_unit(turn, node, device, i, UnitEvent::doubt);
+}
+
 // What the node says is clean must be what we say is clean, by the same ticket.
 void doubt_what_it_forgot(Turn& turn, NodeRun& node, const Hello& hello) {
     std::map<UnitId, Key> clean;
@@ -123,11 +134,22 @@ void doubt_what_it_forgot(Turn& turn, NodeRun& node, const Hello& hello) {
             if (known == clean.end() || known->second != unit.ticket)
                 change_unit(turn, node, *device, i, UnitEvent::doubt);
         }
+    // A wipe we wait for, and the node has gone beyond it: a backup has forgotten what came after.
+    std::map<UnitId, Key> last;
+    for (const KnownUnit& known : hello.units) last[known.unit] = known.ticket;
+    for (Device* device : node.devices())
+        for (std::size_t i = 0; i < device->units.size(); ++i) {
+            const auto known = last.find({device->kind, device->index, static_cast<std::uint8_t>(i)});
+            if (device->units[i].state == UnitState::sanitizing && known != last.end() &&
+                known->second > device->units[i].ticket)
+                doubt_wipe(turn, node, *device, device->units[i].ticket);
+        }
 }
 
 // A lease the node runs and we do not know: from before a restore. Its silicon is dirty, whatever our rows say.
 void take_in_stray(Turn& turn, NodeRun& node, const KnownLease& known) {
-    node.strays[known.lease] = known.units;
+    std::set<Key> before;  // leases that waited for these wipes, and need not any more
+    node.strays.insert(known.lease);
     for (const UnitId& id : known.units) {
         Device* device = node.device(id.kind, id.device);
         if (device == nullptr || id.slice >= device->units.size()) continue;
@@ -138,22 +160,15 @@ void take_in_stray(Turn& turn, NodeRun& node, const KnownLease& known) {
                 end_lease(turn, ours->second, "the node says that the slice is another lease's");
         }
         if (unit.state == UnitState::dirty || unit.state == UnitState::sanitizing) {
+            // A wipe that is under way was ordered before the stray was known: what is on it now is the stray's.
+            if (unit.state == UnitState::sanitizing) doubt_wipe(turn, node, *device, unit.ticket);
+            before.insert(unit.lease);
             unit.lease = known.lease;
-            unit.tenant = known.tenant;
-            unit.ticket = 0;
+            add_tenant(unit, known.tenant);
             device->changed = true;
         }
     }
-    // A wipe that is under way was ordered before the stray was known: it is ordered again, for whole runs of slices.
-    for (Device* device : node.devices())
-        for (std::size_t i = 0; i < device->units.size();) {
-            std::size_t end = i;
-            while (end < device->units.size() && device->units[end].state == UnitState::sanitizing &&
-                   device->units[end].lease == known.lease && device->units[end].ticket == 0)
-                ++end;
-            if (end > i) order_wipe(turn, node, *device, i, end - i);
-            i = std::max(end, i + 1);
-        }
+    for (const Key lease : before) settle_lease(turn, lease);
 }
 
 void reconcile_leases(Turn& turn, NodeRun& node, const Hello& hello) {
@@ -218,35 +233,19 @@ void send_orders(Turn& turn, NodeRun& node) {
                 break;
             case LeasePhase::ending:
             case LeasePhase::closed: {
-                auto wipes = wipes_under_way(node, key);
-                if (part.phase != PartPhase::stopped || !wipes.empty())
-                    send(turn, node,
-                         Release{.lease = key, .tenant = lease.object.spec.tenant, .wipes = std::move(wipes)});
+                Release release = release_of(turn.state, node, key);
+                if (part.phase != PartPhase::stopped || !release.wipes.empty()) send(turn, node, std::move(release));
                 break;
             }
         }
     }
-    for (const auto& [key, units] : node.strays)
-        send(turn, node, Release{.lease = key, .wipes = wipes_under_way(node, key)});
+    for (const Key key : node.strays) send(turn, node, release_of(turn.state, node, key));
     // What no lease here answers for: unknown silicon, repaired devices, the host.
-    std::map<std::string, Sanitize> others;
-    for (const Device* device : node.devices())
-        for (std::size_t i = 0; i < device->units.size(); ++i) {
-            const Unit& unit = device->units[i];
-            if (unit.state != UnitState::sanitizing) continue;
-            if (device->kind != UnitKind::host &&
-                (node.leases.contains(unit.lease) || node.strays.contains(unit.lease)))
-                continue;
-            std::vector<WipeTask>& wipes = others[unit.tenant].wipes;
-            if (!wipes.empty() && wipes.back().ticket == unit.ticket)
-                ++wipes.back().size;
-            else
-                wipes.push_back({device->kind, device->index, static_cast<std::uint8_t>(i), 1, unit.ticket});
-        }
-    for (auto& [tenant, sanitize] : others) {
-        sanitize.tenant = tenant;
-        send(turn, node, std::move(sanitize));
-    }
+    Sanitize others{.wipes = wipes_under_way(turn.state, node, [&](const Device& device, const Unit& unit) {
+                        return device.kind == UnitKind::host ||
+                               (!node.leases.contains(unit.lease) && !node.strays.contains(unit.lease));
+                    })};
+    if (!others.wipes.empty()) send(turn, node, std::move(others));
 }
 
 void on_hello(Turn& turn, const AgentHello& event) {
@@ -260,10 +259,18 @@ void on_hello(Turn& turn, const AgentHello& event) {
                              fmt::format("protocol {} is not spoken here; 1 is", event.hello.protocol));
     if (!is_plausible(event.hello))
         return close_session(turn, event.node, event.session, "no node has that many devices");
-    if (event.hello.epoch_seen > state.epoch) {
+    // An epoch is one life of one control plane. A node that obeyed ours before we ever spoke to it, or a later one,
+    // has obeyed another's.
+    if (event.hello.epoch_seen > state.epoch || (event.hello.epoch_seen == state.epoch && !node->welcomed)) {
         turn.effects.epoch_seen = event.hello.epoch_seen;
-        return close_session(turn, event.node, event.session, "you have obeyed a newer control plane than this one");
+        return close_session(
+            turn, event.node, event.session,
+            fmt::format("this node has obeyed a control plane of epoch {}, and this one is of epoch {}",
+                        event.hello.epoch_seen, state.epoch));
     }
+    if (!take_certificate(turn, *node, event.certificate))
+        return close_session(turn, event.node, event.session, "this node has a newer certificate");
+    node->welcomed = true;
     if (node->session != 0 && node->session != event.session)
         close_session(turn, event.node, node->session, "a newer session has taken its place");
     const NodePhase before = node->phase;
@@ -372,7 +379,13 @@ void remove_node(Turn& turn, NodeRun& node) {
     if (node.session != 0) close_session(turn, node.object.metadata.name, node.session, "this node was removed");
     for (const Device* device : node.devices())
         if (device->row != 0) turn.rows.push_back({.table = Table::gate, .key = device->row, .erased = true});
-    if (node.key_row != 0) turn.rows.push_back({.table = Table::key, .key = node.key_row, .erased = true});
+    if (node.key_row != 0) {
+        turn.rows.push_back({.table = Table::key, .key = node.key_row, .erased = true});
+        if (node.public_key && !node.signing.retired)
+            turn.log({.kind = evidence::RecordKind::key_retired,
+                      .node = node.object.metadata.name,
+                      .detail = {{"key", evidence::key_id(*node.public_key)}, {"why", "the node was removed"}}});
+    }
     turn.rows.push_back({.table = Table::node, .key = node.key, .erased = true});
     const Key key = node.key;
     turn.changed_nodes.erase(key);

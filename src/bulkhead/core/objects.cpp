@@ -15,6 +15,9 @@ using lifecycle::UnitState;
 
 namespace {
 
+// Of one object, as a row. Rows are read back with more room than that.
+constexpr std::size_t object_bytes_max = 256 << 10;
+
 evidence::Record about(std::string_view kind, const std::string& name, evidence::RecordKind what,
                        const std::string& tenant) {
     return {.kind = what, .tenant = tenant, .object = fmt::format("{}/{}", kind, name)};
@@ -68,8 +71,6 @@ public:
         write_answer_first();
         if (apply_.dry_run) return;
         for (const AnyObject& object : apply_.objects) std::visit([&](const auto& one) { keep(one); }, object);
-        if (apply_.objects.size() == 1)
-            std::visit([&]<class T>(const T& one) { show<T>(one.metadata.name); }, apply_.objects.front());
     }
 
 private:
@@ -102,12 +103,19 @@ private:
             return no(Code::conflict, fmt::format("{} {} exists", T::kind, name), "replace it, or choose another name");
         if (apply_.mode == command::Mode::replace && old == nullptr)
             return no(Code::not_found, fmt::format("there is no {} {}", T::kind, name), "create it first");
+        if (const std::size_t size = to_compact_json(object).size(); size > object_bytes_max)
+            return no(Code::invalid,
+                      fmt::format("{} {} has {} bytes; at most {} are kept", T::kind, name.substr(0, 64), size,
+                                  object_bytes_max),
+                      "shorten its annotations, or split it");
         const std::string& version = apply_.if_version.empty() ? object.metadata.resourceVersion : apply_.if_version;
-        if (!version.empty() && (old == nullptr || old->metadata.resourceVersion != version))
+        if (!version.empty() && (old == nullptr || old->metadata.resourceVersion != version)) {
+            if (old != nullptr) answer_.version = old->metadata.resourceVersion;
             return no(Code::conflict,
                       fmt::format("{} {} is at version {}, not {}", T::kind, name,
                                   old == nullptr ? "none" : old->metadata.resourceVersion, version.substr(0, 64)),
                       "read it again, and apply the change to what it says now");
+        }
         if constexpr (std::same_as<T, GpuWorkload>) {
             const WorkloadRun* run = state_.find_workload(name);
             if (run != nullptr && run->object.status->deleting)
@@ -212,11 +220,6 @@ private:
     }
 
     template <class T>
-    void show(const std::string& name) {
-        if (const T* object = stored<T>(state_, name)) answer_.version = object->metadata.resourceVersion;
-    }
-
-    template <class T>
     void keep(const T& wanted) {
         const std::string& name = wanted.metadata.name;
         const T* old = stored<T>(state_, name);
@@ -301,6 +304,7 @@ void refuse(Answer& answer, Code code, std::string what, std::string remedy) {
 
 bool at_version(const Metadata& metadata, const std::string& version, std::string_view kind, Answer& answer) {
     if (version.empty() || metadata.resourceVersion == version) return true;
+    answer.version = metadata.resourceVersion;
     refuse(answer, Code::conflict,
            fmt::format("{} {} is at version {}, not {}", kind, metadata.name, metadata.resourceVersion,
                        version.substr(0, 64)),
@@ -567,8 +571,14 @@ void on_enrol(Turn& turn, const command::Enrol& wanted, Answer& answer) {
             {.kind = evidence::RecordKind::node_enrolled, .object = "GpuNode/" + wanted.node, .node = wanted.node});
     }
     turn.changed_nodes.insert(node->key);
+    if (node->session != 0) {  // whoever speaks for it now has yet to show the new certificate
+        turn.effects.closes.push_back({wanted.node, node->session, "this node was enrolled anew"});
+        node->session = 0;
+        state.fleet_stale.insert(node->key);
+    }
     if (node->key_row != 0 && node->signing.publicKey == wanted.evidence_key && !node->signing.retired) {
         node->signing.certificate = wanted.certificate;
+        node->signing.renewed.clear();
         turn.rows.push_back({Table::key, node->key_row, to_compact_json(node->signing), false});
         return;
     }
@@ -600,6 +610,35 @@ void on_revoke(Turn& turn, const command::Revoke& wanted, Answer& answer) {
 
 }  // namespace
 
+// After the turn: versions are new by then.
+void show_object(Core::State& state, const Command& command, Answer& answer) {
+    const auto show = [&]<class T>(const T* object) {
+        if (object == nullptr) return;
+        answer.version = object->metadata.resourceVersion;
+        if constexpr (std::same_as<T, GpuNode>)
+            answer.object = to_compact_json(shown(state, *state.find_node(object->metadata.name)));
+        else
+            answer.object = to_compact_json(*object);
+    };
+    if (!answer.outcome) return;
+    std::visit(
+        [&]<class T>(const T& what) {
+            if constexpr (std::same_as<T, command::Apply>) {
+                if (what.objects.size() == 1 && !what.dry_run)
+                    std::visit([&]<class O>(const O& one) { show(stored<O>(state, one.metadata.name)); },
+                               what.objects.front());
+            } else if constexpr (std::same_as<T, command::Freeze> || std::same_as<T, command::Hold>) {
+                show(stored<Tenant>(state, what.tenant));
+            } else if constexpr (std::same_as<T, command::Drain> || std::same_as<T, command::Repair> ||
+                                 std::same_as<T, command::Enrol> || std::same_as<T, command::Revoke>) {
+                show(stored<GpuNode>(state, what.node));
+            } else if constexpr (std::same_as<T, command::Delete>) {
+                if (what.kind == ObjectKind::workload) show(stored<GpuWorkload>(state, what.name));  // while it stops
+            }
+        },
+        command.what);
+}
+
 void on_command(Turn& turn, const Command& command) {
     Answer answer{.request = command.request};
     std::visit(
@@ -618,8 +657,15 @@ void on_command(Turn& turn, const Command& command) {
                 on_repair(turn, what, answer);
             } else if constexpr (std::same_as<T, command::Enrol>) {
                 on_enrol(turn, what, answer);
+            } else if constexpr (std::same_as<T, command::Renew>) {
+                on_renew(turn, what, answer);
             } else if constexpr (std::same_as<T, command::Revoke>) {
                 on_revoke(turn, what, answer);
+            } else if constexpr (std::same_as<T, command::NoteToken>) {
+                turn.log(
+                    {.kind = what.minted ? evidence::RecordKind::token_minted : evidence::RecordKind::token_revoked,
+                     .tenant = what.tenant,
+                     .detail = {{"id", what.id}, {"role", what.role}, {"subject", what.subject}}});
             } else if constexpr (std::same_as<T, command::Explain>) {
                 if (WorkloadRun* found = turn.state.find_workload(what.workload))
                     answer.body = explain(turn, *found);

@@ -16,7 +16,7 @@ struct GateRun {
     std::int64_t count = 1;
     lifecycle::UnitState state = lifecycle::UnitState::dirty;
     std::int64_t lease = 0, ticket = 0, leaf = -1;
-    std::string tenant;
+    std::vector<std::string> tenants;
 
     static constexpr void describe(auto&& field) {
         field("count", &GateRun::count, "How many slices.", Rule{.min = 1, .max = 64});
@@ -24,7 +24,7 @@ struct GateRun {
         field("lease", &GateRun::lease, "The lease that holds or last held them.");
         field("ticket", &GateRun::ticket, "Of the wipe in progress, or of the last one.");
         field("leaf", &GateRun::leaf, "Where the log records that wipe; -1: nowhere.");
-        field("tenant", &GateRun::tenant, "Whose dirt is or was on them.");
+        field("tenants", &GateRun::tenants, "Whose dirt is or was on them.");
     }
     friend bool operator==(const GateRun&, const GateRun&) = default;
 };
@@ -50,7 +50,7 @@ struct GateRow {
 // Table signing_key: what a node signs its evidence with, now and before.
 struct KeyRow {
     std::int64_t node = 0;
-    std::string publicKey, certificate;
+    std::string publicKey, certificate, renewed;
     std::int64_t leaf = -1;
     bool retired = false;
 
@@ -58,6 +58,7 @@ struct KeyRow {
         field("node", &KeyRow::node, "Key of the node's row.", Rule{.required = true});
         field("publicKey", &KeyRow::publicKey, "Ed25519, base64.", Rule{.required = true});
         field("certificate", &KeyRow::certificate, "Fingerprint of its TLS certificate.");
+        field("renewed", &KeyRow::renewed, "Fingerprint of the certificate after it, until that one is first used.");
         field("leaf", &KeyRow::leaf, "Where the log records it.");
         field("retired", &KeyRow::retired, "No longer accepted for new evidence.");
     }

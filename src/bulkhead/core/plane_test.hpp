@@ -67,8 +67,10 @@ public:
     }
 
     // A new process on what was durable.
-    void restart(std::int64_t epoch) {
-        core = std::make_unique<Core>(epoch, static_cast<std::int64_t>(log.size()), settings_);
+    void restart(std::int64_t epoch, bool restored = false) {
+        CoreSettings settings = settings_;
+        settings.restored = restored;
+        core = std::make_unique<Core>(epoch, static_cast<std::int64_t>(log.size()), settings);
         for (const auto& [key, body] : rows) EXPECT_TRUE(core->load({key.first, key.second, body, false}));
         for (auto& [name, node] : nodes) node->session = 0;
         keep(core->start(now));
@@ -139,6 +141,7 @@ public:
     std::vector<std::string> log;
     std::map<std::uint64_t, Answer> answers;
     std::vector<std::string> closes;
+    std::vector<Order> orders;
     std::int64_t epoch_seen = 0;
 
 private:
@@ -156,9 +159,11 @@ private:
             carry(welcome.node, nodes[welcome.node]->executor->on_welcome(core->epoch()));
         for (const Effects::Acknowledge& ack : effects.acknowledgements)
             carry(ack.node, nodes[ack.node]->executor->on_ack(ack.number));
-        for (const Effects::ToNode& order : effects.orders)
+        for (const Effects::ToNode& order : effects.orders) {
+            orders.push_back(order.order);
             if (nodes[order.node]->reachable && nodes[order.node]->session == order.session)
                 carry(order.node, nodes[order.node]->executor->on_order(now, order.order));
+        }
     }
     // Reports leave in the order they were made, as a stream has it.
     void carry(const std::string& name, Outcome outcome) {

@@ -1,8 +1,12 @@
 // Everything the control plane knows, and the one turn in which an event changes it. The parts of the core are
 // functions over a Turn: objects.cpp (what callers declare), leases.cpp (the life of a lease), gate.cpp (units and
-// wipes), nodes.cpp (sessions, reports, silence), cycle.cpp (placing work), answers.cpp (questions).
+// wipes), nodes.cpp (sessions, reports, silence), certificates.cpp (which of a node's are good), cycle.cpp (placing
+// work), answers.cpp (questions).
 #pragma once
 
+#include <fmt/core.h>
+
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,7 +32,7 @@ struct Unit {
     Key lease = 0;   // that holds it, or held it last
     Key ticket = 0;  // of the wipe in progress, or of the last one
     std::int64_t leaf = -1;
-    std::string tenant;  // whose dirt it is
+    std::vector<std::string> tenants;  // whose dirt it is: all that had it since it was clean, the last of them last
     friend bool operator==(const Unit&, const Unit&) = default;
 };
 
@@ -53,8 +57,9 @@ struct NodeRun {
     std::vector<Device> gpus, drives, functions;
     Device host{.kind = UnitKind::host};
     std::set<std::string> host_used_by;
-    std::set<Key> leases;                       // with a part here
-    std::map<Key, std::vector<UnitId>> strays;  // leases the node runs and we do not know
+    std::set<Key> leases;   // with a part here
+    std::set<Key> strays;   // leases the node runs and we do not know
+    bool welcomed = false;  // in this epoch
     std::vector<Device*> devices();
     Device* device(UnitKind kind, std::size_t index);
 };
@@ -112,7 +117,8 @@ struct Core::State {
     std::set<Key> fleet_stale;  // nodes whose picture must be drawn anew
     Snapshot declared;          // what the compiler looks at
     std::optional<Compiler> compiler;
-    std::int64_t generation = 0;  // of what is declared
+    std::int64_t generation = 0;   // of what is declared
+    std::int64_t parted_for = -1;  // the generation whose trust everybody who sits together was held against
     bool declared_stale = true, cycle_wanted = true;
     Instant compiled_at, retry_at;
 
@@ -122,6 +128,7 @@ struct Core::State {
 
     Key fresh_key() { return key_of(epoch, ++count); }
     std::string secret_name(std::string_view what, Key key) const;  // 12 hex digits
+    std::string lease_name(Key lease) const { return "lease-" + secret_name("lease", lease); }
     NodeRun* find_node(std::string_view name);
     WorkloadRun* find_workload(std::string_view name);
 };
@@ -139,8 +146,9 @@ struct Turn {
     std::int64_t log(evidence::Record record);  // the leaf's index
     template <class T>
     void touch(T& object, Key key) {  // a new version of it
+        // Two histories of one object that part after a backup never meet in a version again.
         object.metadata.resourceVersion = state.secret_name(
-            object.metadata.resourceVersion.empty() ? "version" : object.metadata.resourceVersion, key);
+            fmt::format("version/{}/{}/{}", object.metadata.resourceVersion, state.epoch, state.log_size), key);
     }
     void flush();  // what changed, as rows
 };
@@ -149,12 +157,22 @@ struct Turn {
 void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, lifecycle::UnitEvent event);
 void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);
 void order_wipe_of_all_dirt(Turn& turn, NodeRun& node);
-std::vector<WipeTask> wipes_under_way(NodeRun& node, Key lease);  // of units that this lease left
+std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
+                                      const std::function<bool(const Device&, const Unit&)>& wanted);
+Release release_of(const Core::State& state, NodeRun& node, Key lease);              // with the wipes of what it left
+bool under_hold(const Core::State& state, const std::vector<std::string>& tenants);  // any of them
+bool has_verified_reboot(const NodeRun& node);
+void add_tenant(Unit& unit, const std::string& tenant);
 void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);  // held, or wiped
 void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report);
 void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report);
 void hold_tenant(Turn& turn, Tenant& tenant, bool on);
 GpuNode shown(const Core::State& state, const NodeRun& node);
+
+// certificates.cpp
+void on_renew(Turn& turn, const command::Renew& wanted, Answer& answer);
+// A node says hello under this certificate. False: it is not, or no longer, the node's.
+bool take_certificate(Turn& turn, NodeRun& node, const std::string& shown);
 
 // leases.cpp
 void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding);
@@ -176,6 +194,7 @@ void remove_node(Turn& turn, NodeRun& node);
 
 // objects.cpp
 void on_command(Turn& turn, const Command& command);
+void show_object(Core::State& state, const Command& command, Answer& answer);
 
 // cycle.cpp
 void refresh_declared(Turn& turn);

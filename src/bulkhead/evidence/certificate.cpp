@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "bulkhead/codec/diagnostic.hpp"
 #include "bulkhead/evidence/commitment.hpp"
 #include "bulkhead/evidence/merkle.hpp"
@@ -109,10 +111,13 @@ Result<WipeStatement> statement_of(const Record& record, const PublicKey& key) {
     if (!statement) return statement;
     const Agreement pairs[] = {{"node", record.node, statement->node},
                                {"unit", record.unit, statement->unit},
-                               {"lease", record.lease, statement->lease},
-                               {"tenant", record.tenant, statement->tenant}};
+                               {"lease", record.lease, statement->lease}};
     if (const Result<> same = agree("the record is about", pairs, "the signed statement says"); !same)
         return std::unexpected(same.error());
+    const bool of_nobody = record.tenant.empty() && statement->tenants.empty();
+    if (!of_nobody && std::ranges::find(statement->tenants, record.tenant) == statement->tenants.end())
+        return mismatch(fmt::format("the record is about tenant '{}', whom the signed statement does not name",
+                                    shortened(record.tenant)));
     if (record.grade != statement->grade)
         return mismatch(fmt::format("the record is graded {}, and the signed statement {}",
                                     record.grade ? word(*record.grade) : "not at all", word(statement->grade)));

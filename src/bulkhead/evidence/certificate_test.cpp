@@ -72,7 +72,7 @@ struct Story {
         wipe.node = record.node = "node-7";
         wipe.unit = record.unit = "gpu3/slices 4-7";
         wipe.lease = record.lease = "lease-81";
-        wipe.tenant = record.tenant = "acme";
+        wipe.tenants = {record.tenant = "acme"};
         wipe.device = "GPU-5e1f";
         wipe.method = "overwrite";
         wipe.began = {5000};
@@ -140,7 +140,7 @@ TEST(Certificate, says_which_part_of_the_story_does_not_hold) {
         {"another unit", [](Story& s) { s.wipe.unit = "gpu3/slices 0-3"; },
          "the record is about unit \"gpu3/slices 4-7\", and the signed statement says \"gpu3/slices 0-3\""},
         {"another lease", [](Story& s) { s.wipe.lease = "lease-80"; }, "the record is about lease \"lease-81\""},
-        {"another tenant", [](Story& s) { s.wipe.tenant = "beta"; }, "the record is about tenant \"acme\""},
+        {"another tenant", [](Story& s) { s.wipe.tenants = {"beta"}; }, "the record is about tenant 'acme', whom"},
         {"a better grade in the record than signed", [](Story& s) { s.record.grade = Grade::silicon; },
          "the record is graded silicon, and the signed statement simulated"},
         {"no grade in the record", [](Story& s) { s.record.grade.reset(); }, "graded not at all"},

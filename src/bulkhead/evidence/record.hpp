@@ -33,7 +33,7 @@ enum class RecordKind : std::uint8_t {
     hold_lifted,
     node_enrolled,
     node_joined,
-    node_fenced,    // silent too long: its leases are treated as lost
+    node_fenced,    // silent too long: nothing new is placed on it
     node_returned,  // heard of again, and reconciled
     node_drained,
     reconfigured,  // a GPU was cut anew
@@ -44,6 +44,10 @@ enum class RecordKind : std::uint8_t {
     started,      // the control plane
     restored,     // it goes on from a backup
     usage,
+    certificate_renewed,  // a node was given a new TLS certificate; the one before is good until it is first used
+    certificate_retired,  // it was used: the one before is not good any more
+    token_minted,         // somebody may open a door of the API
+    token_revoked,
 };
 constexpr auto words(RecordKind) {
     return std::to_array<Words>({"applied",
@@ -71,7 +75,11 @@ constexpr auto words(RecordKind) {
                                  "key-retired",
                                  "started",
                                  "restored",
-                                 "usage"});
+                                 "usage",
+                                 "certificate-renewed",
+                                 "certificate-retired",
+                                 "token-minted",
+                                 "token-revoked"});
 }
 
 struct Record {

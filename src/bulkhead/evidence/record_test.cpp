@@ -19,13 +19,13 @@ WipeStatement some_wipe() {
     wipe.model = "h200-141gb-sxm5";
     wipe.unit = "gpu3/slices 4-7";
     wipe.lease = "lease-81";
-    wipe.tenant = "acme";
+    wipe.tenants = {"acme", "beta"};
     wipe.method = "overwrite";
     wipe.began = {1'790'000'000'000};
     wipe.ended = {1'790'000'004'250};
     wipe.bytes = 75'161'927'680;
     wipe.bytes_verified = 75'161'927'680;
-    wipe.sample_seed = -17;
+    wipe.ticket = -17;
     wipe.result = WipeResult::verified;
     wipe.grade = Grade::simulated;
     wipe.agent_version = "0.1.0";

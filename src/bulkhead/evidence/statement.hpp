@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/base/result.hpp"
@@ -22,14 +23,15 @@ struct WipeStatement {
     std::string node;
     std::string device;  // serial or UUID: the thing itself, wherever it is plugged in later
     std::string model;
-    std::string unit;  // "gpu3/slices 4-7", "drive0", "host"
-    std::string lease;
-    std::string tenant;
-    std::string method;               // "overwrite", "nvme-sanitize-crypto", "reboot"
-    Instant began, ended;             // by the node's clock, which nobody else has to believe
-    std::int64_t bytes = 0;           // overwritten
-    std::int64_t bytes_verified = 0;  // read back and compared
-    std::int64_t sample_seed = 0;     // which bytes were read back, where not all were; given by the control plane
+    std::string unit;                  // "gpu3/slices 4-7", "drive0", "host"
+    std::string lease;                 // that was the last to have it, by its name
+    std::vector<std::string> tenants;  // that had it since it was clean
+    std::string method;                // "overwrite", "nvme-sanitize-crypto", "reboot"
+    Instant began, ended;              // by the node's clock, which nobody else has to believe
+    std::int64_t bytes = 0;            // overwritten
+    std::int64_t bytes_verified = 0;   // read back and compared
+    std::int64_t ticket = 0;           // the control plane's number of this wipe, used once; where not all bytes are
+                                       // read back, it chooses which
     WipeResult result{};
     Grade grade = Grade::assumed;
     std::string agent_version;
@@ -43,7 +45,8 @@ struct WipeStatement {
         field("unit", &WipeStatement::unit, "What of the device was wiped.",
               Rule{.required = true, .format = Format::line});
         field("lease", &WipeStatement::lease, "The lease that had used it.", Rule{.format = Format::line});
-        field("tenant", &WipeStatement::tenant, "The tenant that had used it.", Rule{.format = Format::line});
+        field("tenants", &WipeStatement::tenants, "The tenants that had used it since it was clean.",
+              Rule{.format = Format::line});
         field("method", &WipeStatement::method, "How it was wiped.", Rule{.required = true, .format = Format::line});
         field("began", &WipeStatement::began, "When the wipe began, by the node's clock.", Rule{.required = true});
         field("ended", &WipeStatement::ended, "When its verification ended, by the node's clock.",
@@ -51,7 +54,8 @@ struct WipeStatement {
         field("bytes", &WipeStatement::bytes, "How many bytes were wiped.", Rule{.required = true, .min = 0});
         field("bytesVerified", &WipeStatement::bytes_verified, "How many of them were read back.",
               Rule{.required = true, .min = 0});
-        field("sampleSeed", &WipeStatement::sample_seed, "The seed that chose which bytes were read back.");
+        field("ticket", &WipeStatement::ticket,
+              "The control plane's number of this wipe, used once. It chose which bytes were read back.");
         field("result", &WipeStatement::result, "Whether the wipe was verified.", Rule{.required = true});
         field("grade", &WipeStatement::grade, "How the result is known.", Rule{.required = true});
         field("agentVersion", &WipeStatement::agent_version, "The software that did it.", Rule{.format = Format::line});

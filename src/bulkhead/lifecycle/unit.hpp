@@ -51,7 +51,7 @@ enum class UnitEvent : std::uint8_t {
     hold,         // legal hold
     lift,         // the hold is lifted
     repair,       // an operator says it may be wiped again
-    doubt,        // its node does not remember the wipe that we do
+    doubt,        // its node does not remember the wipe that we do, or says that somebody else was on it
 };
 constexpr auto words(UnitEvent) {
     return std::to_array<Words>({"order-wipe", "wiped", "wipe-failed", "reserve", "start", "release", "fault", "hold",
@@ -70,6 +70,7 @@ inline constexpr std::array unit_edges{
     UnitEdge{UnitState::reserved, UnitEvent::release, UnitState::dirty},
     UnitEdge{UnitState::in_use, UnitEvent::release, UnitState::dirty},
     UnitEdge{UnitState::available, UnitEvent::doubt, UnitState::dirty},
+    UnitEdge{UnitState::sanitizing, UnitEvent::doubt, UnitState::dirty},
     UnitEdge{UnitState::dirty, UnitEvent::fault, UnitState::quarantined},
     UnitEdge{UnitState::sanitizing, UnitEvent::fault, UnitState::quarantined},
     UnitEdge{UnitState::available, UnitEvent::fault, UnitState::quarantined},

@@ -273,7 +273,7 @@ private:
     }
     Release release_of(Key lease) {
         const Prepare& order = leases_[lease];
-        Release release{.lease = lease, .tenant = order.tenant};
+        Release release{.lease = lease};
         if (rng_.chance(200)) return release;  // legal hold
         for (const GpuPart& part : order.gpus)
             release.wipes.push_back({UnitKind::memory, part.gpu, part.start, part.size, key()});

@@ -84,7 +84,7 @@ Outcome Executor::on_order(Instant now, const Order& order) {
     if (const auto* what = std::get_if<Start>(&order.what)) start(out, what->lease);
     if (const auto* what = std::get_if<Release>(&order.what)) release(out, *what);
     if (const auto* what = std::get_if<Sanitize>(&order.what))
-        for (const WipeTask& task : what->wipes) take_wipe(out, task, 0, what->tenant);
+        for (const WipeTask& task : what->wipes) take_wipe(out, task);
     pump(now, out);
     return out;
 }
@@ -117,7 +117,7 @@ void Executor::release(Outcome& out, const Release& order) {
     }
     if (const auto closed = ledger_.closed.find(order.lease); closed != ledger_.closed.end()) {
         report(out, LeaseReport{order.lease, PartPhase::stopped, {}});
-        for (const WipeTask& task : order.wipes) take_wipe(out, task, order.lease, order.tenant);
+        for (const WipeTask& task : order.wipes) take_wipe(out, task);
         return;
     }
     const auto known = ledger_.leases.find(order.lease);

@@ -161,7 +161,7 @@ private:
     void fail_lease(Outcome& out, Key key, const std::string& why);
     void fail_release(Outcome& out, Key key, const std::string& why);
 
-    void take_wipe(Outcome& out, const WipeTask& task, Key lease, const std::string& tenant);
+    void take_wipe(Outcome& out, const WipeTask& task);
     void refuse_wipe(Outcome& out, const WipeTask& task, std::string why);
     std::vector<Key> in_the_way_of(const WipeTask& task) const;
     bool pump_wipes(Instant now, Outcome& out);

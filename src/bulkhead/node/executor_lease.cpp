@@ -144,7 +144,7 @@ bool Executor::finish(Outcome& out, Key key) {
                 if (why != stuck.end())
                     refuse_wipe(out, task, why->second);
                 else
-                    take_wipe(out, task, key, release.tenant);
+                    take_wipe(out, task);
             }
             break;
         }

@@ -204,16 +204,40 @@ TEST(Executor, prepares_starts_stops_and_wipes_with_signed_evidence) {
     const evidence::WipeStatement said = statement_in(*memory);
     EXPECT_EQ(said.node, "node-1");
     EXPECT_EQ(said.unit, "gpu0/slices 4-7");
-    EXPECT_EQ(said.lease, std::to_string(lease.lease));
-    EXPECT_EQ(said.tenant, "acme");
+    EXPECT_EQ(said.lease, release.wipes[0].lease);
+    EXPECT_EQ(said.tenants, std::vector<std::string>{"acme"});
     EXPECT_EQ(said.grade, Grade::simulated);
-    EXPECT_EQ(said.sample_seed, release.wipes[0].ticket);
+    EXPECT_EQ(said.ticket, release.wipes[0].ticket);
     EXPECT_GT(said.bytes, 0);
     EXPECT_EQ(said.bytes_verified, said.bytes);
     EXPECT_LT(said.began, said.ended);
     EXPECT_THAT(said.device, HasSubstr("GPU-"));
     EXPECT_EQ(rig.model.read({UnitKind::memory, 0, 5}), 0u);
     EXPECT_TRUE(rig.executor->idle());
+}
+
+TEST(Executor, evidence_of_a_wipe_is_not_evidence_after_the_next_use) {
+    Rig rig;
+    rig.clean_all();
+    const Prepare first = rig.half();
+    rig.order(first);
+    const Release release = rig.release_of(first);
+    rig.order(release);
+    EXPECT_TRUE(rig.last<WipeReport>().verified);
+    rig.order(release);
+    EXPECT_TRUE(rig.last<WipeReport>().verified) << "asked again, it says again what it did";
+    const Prepare second = rig.half();
+    rig.order(second);
+    rig.order(Start{second.lease});
+    rig.order(Release{second.lease, {}});  // and nothing is wiped: a legal hold
+    rig.reports.clear();
+    rig.order(release);
+    const WipeReport answer = rig.last<WipeReport>();
+    EXPECT_FALSE(answer.verified);
+    EXPECT_TRUE(answer.stale);
+    EXPECT_TRUE(answer.evidence.signature.empty());
+    EXPECT_THAT(answer.why, HasSubstr("used since"));
+    EXPECT_NE(rig.model.read({UnitKind::memory, 0, 5}), 0u) << "an old ticket wipes nothing";
 }
 
 TEST(Executor, every_order_may_come_twice) {
@@ -358,7 +382,7 @@ TEST(Executor, a_release_during_preparation_waits_for_what_is_under_way_and_take
 
 TEST(Executor, a_lease_nobody_knows_here_is_stopped_and_its_units_wiped) {
     Rig rig;
-    rig.order(Release{rig.key(), "acme", {{UnitKind::drive, 1, 0, 1, rig.key()}}});
+    rig.order(Release{rig.key(), {{UnitKind::drive, 1, 0, 1, rig.key()}}});
     EXPECT_EQ(rig.phase(), PartPhase::stopped);
     EXPECT_TRUE(rig.last<WipeReport>().verified);
     EXPECT_EQ(rig.operations<StopTenant>().size(), 1u);
@@ -377,7 +401,7 @@ TEST(Executor, a_wipe_of_what_a_lease_holds_is_refused) {
     EXPECT_FALSE(rig.last<WipeReport>().verified);
     EXPECT_THAT(rig.last<WipeReport>().why, HasSubstr("in use"));
     EXPECT_EQ(rig.model.read({UnitKind::memory, 0, 4}), static_cast<std::uint64_t>(lease.lease));
-    rig.order(Release{rig.key(), "beta", {{UnitKind::memory, 0, 4, 4, rig.key()}}});
+    rig.order(Release{rig.key(), {{UnitKind::memory, 0, 4, 4, rig.key()}}});
     EXPECT_FALSE(rig.last<WipeReport>().verified);
     EXPECT_TRUE(rig.operations<Wipe>().size() == 6u) << "only those of the beginning";
 }
@@ -428,8 +452,8 @@ TEST(Executor, an_older_ticket_that_comes_late_does_nothing) {
 
 TEST(Executor, malformed_wipes_are_answered) {
     Rig rig;
-    for (const WipeTask task : {WipeTask{UnitKind::memory, 0, 0, 0, 5}, WipeTask{UnitKind::memory, 0, 63, 2, 6},
-                                WipeTask{UnitKind::host, 1, 0, 1, 7}, WipeTask{UnitKind::drive, 0, 0, 1, 0}}) {
+    for (const WipeTask& task : {WipeTask{UnitKind::memory, 0, 0, 0, 5}, WipeTask{UnitKind::memory, 0, 63, 2, 6},
+                                 WipeTask{UnitKind::host, 1, 0, 1, 7}, WipeTask{UnitKind::drive, 0, 0, 1, 0}}) {
         rig.order(Sanitize{.wipes = {task}});
         EXPECT_FALSE(rig.last<WipeReport>().verified);
         EXPECT_EQ(rig.last<WipeReport>().ticket, task.ticket);

@@ -27,17 +27,26 @@ WipeReport report_of(const WipeTask& task, bool verified, std::string why) {
 
 }  // namespace
 
-void Executor::take_wipe(Outcome& out, const WipeTask& task, Key lease, const std::string& tenant) {
-    if (const auto done = ledger_.answered.find(task.ticket); done != ledger_.answered.end())
+void Executor::take_wipe(Outcome& out, const WipeTask& task) {
+    const auto stale = [&](std::string why) {
+        WipeReport answer = report_of(task, false, std::move(why));
+        answer.stale = true;
+        report(out, answer);
+    };
+    if (const auto done = ledger_.answered.find(task.ticket); done != ledger_.answered.end()) {
+        // Evidence is for the wipe before the next use, and not for any later one.
+        const auto used = [&](UnitId unit) { return !ledger_.clean(unit); };
+        if (done->second.verified && std::ranges::any_of(units_of(task), used))
+            return stale(fmt::format("it was used since it was wiped under ticket {}", task.ticket));
         return report(out, done->second);
+    }
     if (ledger_.wipes.contains(task.ticket)) return;
     if (!well_formed(task)) return report(out, report_of(task, false, "there is no such thing to wipe"));
     for (const UnitId unit : units_of(task))
         if (const auto known = ledger_.units.find(unit);
             known != ledger_.units.end() && known->second.ticket > task.ticket)
-            return report(
-                out, report_of(task, false, fmt::format("it was wiped since, under ticket {}", known->second.ticket)));
-    add(out, journal::WipeTaken{task, lease, tenant});
+            return stale(fmt::format("it was wiped since, under ticket {}", known->second.ticket));
+    add(out, journal::WipeTaken{task});
 }
 
 // Nothing was done, so nothing is signed.
@@ -173,14 +182,14 @@ void Executor::answer_wipe(Instant now, Outcome& out, Key ticket, const std::str
         .device = work.device.empty() ? print(device) : work.device,
         .model = work.model,
         .unit = print_units(wipe.task),
-        .lease = wipe.lease == 0 ? std::string{} : std::to_string(wipe.lease),
-        .tenant = wipe.tenant,
+        .lease = wipe.task.lease,
+        .tenants = wipe.task.tenants,
         .method = std::move(method),
         .began = wipe.began,
         .ended = now,
         .bytes = work.bytes,
         .bytes_verified = bytes_verified,
-        .sample_seed = ticket,
+        .ticket = ticket,
         .result = verified ? evidence::WipeResult::verified : evidence::WipeResult::failed,
         .grade = identity_.grade,
         .agent_version = identity_.agent_version};

@@ -20,7 +20,7 @@ void fields(auto& a, Of<journal::LeaseRefused> auto& v) { a(v.lease); }
 void fields(auto& a, Of<journal::LeaseStarting> auto& v) { a(v.lease); }
 void fields(auto& a, Of<journal::LeaseMoved> auto& v) { a(v.lease, v.phase, v.why); }
 void fields(auto& a, Of<journal::ReleaseTaken> auto& v) { a(v.order); }
-void fields(auto& a, Of<journal::WipeTaken> auto& v) { a(v.task, v.lease, v.tenant); }
+void fields(auto& a, Of<journal::WipeTaken> auto& v) { a(v.task); }
 void fields(auto& a, Of<journal::WipeBegan> auto& v) { a(v.ticket, v.at, v.second_pass); }
 void fields(auto& a, Of<journal::WipeAnswered> auto& v) { a(v.report, v.attempted); }
 void fields(auto& a, Of<journal::DeviceFaulty> auto& v) { a(v.device, v.why); }
@@ -46,7 +46,11 @@ void close(Ledger& ledger, Key lease, PartPhase phase) {
 }
 
 WipeTask task_of(const WipeReport& report) {
-    return {report.kind, report.device, report.start, report.size, report.ticket};
+    return {.kind = report.kind,
+            .device = report.device,
+            .start = report.start,
+            .size = report.size,
+            .ticket = report.ticket};
 }
 
 struct Applying {
@@ -82,7 +86,7 @@ struct Applying {
         const auto [lease, unknown] = ledger.leases.try_emplace(order.lease);
         if (unknown) {
             // Whoever wrote the order knows more of it than we do: it is stopped to be sure, and gone then.
-            lease->second.order = {.lease = order.lease, .tenant = order.tenant, .tier = Tier::vm};
+            lease->second.order = {.lease = order.lease, .tier = Tier::vm};
             lease->second.phase = PartPhase::failed;
             lease->second.why = "this node does not know the lease";
         }
@@ -96,7 +100,7 @@ struct Applying {
                 release->wipes.push_back(wipe);
     }
     void operator()(const WipeTaken& record) const {
-        ledger.wipes[record.task.ticket] = {.task = record.task, .lease = record.lease, .tenant = record.tenant};
+        ledger.wipes[record.task.ticket] = {.task = record.task};
         for (const UnitId unit : units_of(record.task)) ledger.units[unit].clean = false;
     }
     void operator()(const WipeBegan& record) const {

@@ -57,8 +57,6 @@ struct ReleaseTaken {
 };
 struct WipeTaken {
     WipeTask task;
-    Key lease = 0;
-    std::string tenant;
     friend bool operator==(const WipeTaken&, const WipeTaken&) = default;
 };
 struct WipeBegan {

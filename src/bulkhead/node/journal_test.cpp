@@ -20,9 +20,10 @@ std::vector<JournalRecord> one_of_each() {
                         .gpus = {{7, 4, 4, "3g.40gb", 250}, {65'535, 255, 255, "", 1000}},
                         .drives = {1, 300},
                         .functions = {65'535}};
-    const WipeTask task{UnitKind::memory, 7, 4, 4, key_of(3, 8)};
-    const Release release{lease.lease, "acme", {task, {UnitKind::host, 0, 0, 1, key_of(3, 9)}}};
-    const WipeReport wiped{UnitKind::memory, 7, 4, 4, task.ticket, true, "why", {"{statement}", "key", "signature"}};
+    const WipeTask task{UnitKind::memory, 7, 4, 4, key_of(3, 8), "lease-1", {"acme", "beta"}};
+    const Release release{lease.lease, {task, {UnitKind::host, 0, 0, 1, key_of(3, 9)}}};
+    const WipeReport wiped{
+        UnitKind::memory, 7, 4, 4, task.ticket, true, true, "why", {"{statement}", "key", "signature"}};
     Ledger ledger;
     ledger.epoch = 3;
     ledger.lives = 2;
@@ -30,7 +31,7 @@ std::vector<JournalRecord> one_of_each() {
     ledger.reports = 99;
     ledger.leases[lease.lease] = {lease, PartPhase::running, "why", true, release};
     ledger.units[{UnitKind::drive, 1, 0}] = {true, key_of(2, 1)};
-    ledger.wipes[task.ticket] = {task, lease.lease, "acme", true, Instant{-5}, "boot", true};
+    ledger.wipes[task.ticket] = {task, true, Instant{-5}, "boot", true};
     ledger.answered[wiped.ticket] = wiped;
     ledger.faulty[{UnitKind::vf, 3}] = "stuck";
     ledger.host_tenants = {"acme", "beta"};
@@ -46,7 +47,7 @@ std::vector<JournalRecord> one_of_each() {
             journal::LeaseStarting{lease.lease},
             journal::LeaseMoved{lease.lease, PartPhase::failed, "it broke"},
             journal::ReleaseTaken{release},
-            journal::WipeTaken{task, lease.lease, "acme"},
+            journal::WipeTaken{task},
             journal::WipeBegan{task.ticket, Instant{1'234}, true},
             journal::WipeAnswered{wiped, true},
             journal::DeviceFaulty{{UnitKind::drive, 2}, "gone"},

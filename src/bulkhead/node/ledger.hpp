@@ -46,8 +46,6 @@ struct Ledger {
     };
     struct Wipe {  // ordered, not answered
         WipeTask task;
-        Key lease = 0;  // whose dirt it is, where that is known
-        std::string tenant;
         bool begun = false;
         Instant began;
         std::string boot;  // under which it began

@@ -13,11 +13,12 @@
 
 namespace bulkhead {
 
-// Keys of leases and wipes: the epoch in the upper half, a counter below. A control plane restored from an old backup
-// counts again from where the backup was, but under a new epoch, so that no key ever names two things.
+// Keys of leases and wipes: the epoch in the upper half, a counter below. An epoch is one life of one control plane;
+// one that was restored from an old backup rises above every epoch its nodes have seen before it gives a key to any of
+// them.
 using Key = std::int64_t;
+inline constexpr std::int64_t epoch_max = (std::int64_t{1} << 31) - 1;
 constexpr Key key_of(std::int64_t epoch, std::int64_t count) { return epoch * (Key{1} << 32) + count; }
-constexpr std::int64_t epoch_of(Key key) { return key >> 32; }
 
 // Part of one GPU: all of it, an instance, or a share of either.
 struct GpuPart {
@@ -54,18 +55,20 @@ struct WipeTask {
     std::uint16_t device = 0;
     std::uint8_t start = 0, size = 1;  // memory slices
     Key ticket = 0;
+    // Whose dirt it is, for the evidence, where that is known: the lease that was the last, by its name, and every
+    // tenant that had it since it was clean.
+    std::string lease;
+    std::vector<std::string> tenants;
     friend bool operator==(const WipeTask&, const WipeTask&) = default;
 };
 struct Release {
     Key lease = 0;
-    std::string tenant;           // whose dirt it is, for the evidence
     std::vector<WipeTask> wipes;  // empty for units under legal hold: stop, and keep everything as it is
     friend bool operator==(const Release&, const Release&) = default;
 };
 
 // Wipe what no lease holds: an unknown node's silicon, a repaired device, the host before another trust domain.
 struct Sanitize {
-    std::string tenant;  // whose dirt it is, where that is known
     std::vector<WipeTask> wipes;
     friend bool operator==(const Sanitize&, const Sanitize&) = default;
 };

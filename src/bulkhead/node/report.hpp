@@ -39,8 +39,9 @@ struct WipeReport {
     std::uint8_t start = 0, size = 1;
     Key ticket = 0;
     bool verified = false;
-    std::string why;                              // of one that failed
-    bulkhead::evidence::SignedEvidence evidence;  // a WipeStatement, signed by the node
+    bool stale = false;  // nothing was tried: the unit has been wiped or used since, and wants a new ticket
+    std::string why;     // of one that failed, or is stale
+    bulkhead::evidence::SignedEvidence evidence;  // a WipeStatement, signed by the node; not of one that is stale
     friend bool operator==(const WipeReport&, const WipeReport&) = default;
 };
 

@@ -1,6 +1,7 @@
 // A node for tests: an executor, its journal as a list, and a model of its hardware, carried by hand.
 #pragma once
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -76,8 +77,8 @@ struct Rig {
     }
 
     // Everything, as a control plane would: each GPU, each drive, each function.
-    Sanitize all_units(std::string tenant = {}) {
-        Sanitize order{.tenant = std::move(tenant)};
+    Sanitize all_units() {
+        Sanitize order;
         const auto& spec = model.spec();
         for (std::uint16_t gpu = 0; gpu < spec.gpus; ++gpu)
             order.wipes.push_back({UnitKind::memory, gpu, 0, model.slices_per_gpu(), key()});
@@ -102,11 +103,15 @@ struct Rig {
                 .gpus = {{.gpu = gpu, .start = start, .size = 4, .profile = "3g.40gb"}}};
     }
     Release release_of(const Prepare& lease) {
-        Release order{.lease = lease.lease, .tenant = lease.tenant};
+        Release order{.lease = lease.lease};
         for (const GpuPart& part : lease.gpus)
             order.wipes.push_back({UnitKind::memory, part.gpu, part.start, part.size, key()});
         for (const std::uint16_t drive : lease.drives) order.wipes.push_back({UnitKind::drive, drive, 0, 1, key()});
         for (const std::uint16_t f : lease.functions) order.wipes.push_back({UnitKind::vf, f, 0, 1, key()});
+        for (WipeTask& wipe : order.wipes) {
+            wipe.lease = fmt::format("lease-{}", lease.lease);
+            wipe.tenants = {lease.tenant};
+        }
         return order;
     }
 

@@ -426,8 +426,11 @@ bool anything_acceptable(const GpuWorkloadSpec& asked, const Verdict& verdict, c
     GpuWorkloadSpec modest = asked;
     modest.tasks = 1;
     modest.minTasks.reset();
+    // What nobody has, nobody asks for.
     if (modest.cpu) modest.cpu = std::min(*modest.cpu, most_cpu(fleet));
+    if (modest.cpu == 0) modest.cpu.reset();
     if (modest.memory) modest.memory = std::min(*modest.memory, most_memory(fleet));
+    if (modest.memory == ByteSize{}) modest.memory.reset();
     modest.isolation.node = modest.isolation.gpu = PeerTrust::same_tenant;
     modest.slo = {};
     modest.network = {};

@@ -76,8 +76,8 @@ struct Offer {  // what a pool makes of the request, whatever the tier
 // By GPUs, and by the host's cores and memory where the request reserves them.
 std::int64_t tasks_on_node(const GpuWorkloadSpec& spec, const Ask& ask, const SliceFacts& slice, const Pool& pool) {
     std::int64_t tasks = (pool.gpus / ask.gpus_per_task) * slice.per_gpu;
-    if (spec.cpu) tasks = std::min(tasks, pool.cpu / *spec.cpu);
-    if (spec.memory) tasks = std::min(tasks, pool.memory.bytes / spec.memory->bytes);
+    if (spec.cpu.value_or(0) > 0) tasks = std::min(tasks, pool.cpu / *spec.cpu);
+    if (spec.memory && spec.memory->bytes > 0) tasks = std::min(tasks, pool.memory.bytes / spec.memory->bytes);
     return tasks;
 }
 

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
+#include <utility>
 
+#include "bulkhead/sched/neighbours.hpp"
 #include "bulkhead/sched/seating.hpp"
 
 namespace bulkhead::sched {
-
-bool Resident::excepts(TenantNo other) const { return std::ranges::find(excepted, other) != excepted.end(); }
 
 namespace {
 
@@ -57,21 +58,14 @@ public:
 
 private:
     bool may_meet(const Resident& other, PeerTrust mine, PeerTrust theirs) const {
-        const PeerTrust trust = relations_.trust(self_.tenant, other.tenant);
-        return trust <= mine && trust <= theirs;
-    }
-
-    // Distrusting tenants share a node only with a kernel each, or under an exception that names both.
-    bool kernels_apart(const Resident& other) const {
-        if (relations_.trust(self_.tenant, other.tenant) != PeerTrust::distrusting) return true;
-        if (!self_.on_host_kernel && !other.on_host_kernel) return true;
-        return self_.excepts(other.tenant) && other.excepts(self_.tenant);
+        return sched::may_meet(relations_, self_.tenant, mine, other.tenant, theirs);
     }
 
     Obstacle obstacle_on(const Node& node) const {
         if (!node.open) return Obstacle::closed;
         for (const Resident& other : node.residents)
-            if (!may_meet(other, self_.node, other.node) || !kernels_apart(other)) return Obstacle::neighbours;
+            if (!may_meet(other, self_.node, other.node) || !kernels_apart(relations_, self_, other))
+                return Obstacle::neighbours;
         if (node.board_is_one && !nvlink_free(node)) return Obstacle::nvlink;
         if (node.host_busy) return Obstacle::host;
         for (const TenantNo user : node.host_used_by)
@@ -100,15 +94,19 @@ private:
             case TopologyLevel::node:
                 return node.name;
             case TopologyLevel::leaf:
-                return node.leaf;
+                return known(node.leaf, node);
             case TopologyLevel::rack:
-                return node.rack;
+                return known(node.rack, node);
             case TopologyLevel::zone:
-                return node.zone;
+                return known(node.zone, node);
             case TopologyLevel::site:
-                return node.site;
+                return known(node.site, node);
         }
         return {};
+    }
+    // A node that does not say where it stands stands with nobody.
+    static std::string_view known(const std::string& label, const Node& node) {
+        return label.empty() ? node.name : label;
     }
 
     std::pair<bool, bool> beside(const Node& node, const Seat& seat) const {
@@ -202,19 +200,21 @@ bool within_limits(const Relations& relations, const std::vector<Holding>& holdi
     return true;
 }
 
-// What hard partitions are owed is never lent: whoever takes beyond its own guarantee leaves that much.
-bool leaves_what_is_owed(const std::vector<Node>& nodes, const std::vector<Holding>& holdings, const Request& request,
-                         Waiting& waiting) {
+// What hard partitions are owed is never lent: whoever takes beyond its own guarantee, or that of those above it,
+// leaves that much.
+bool leaves_what_is_owed(const std::vector<Node>& nodes, const Relations& relations,
+                         const std::vector<Holding>& holdings, const Request& request, Waiting& waiting) {
     const std::int64_t asked = request.contract->gpus.thousandths;
-    const std::int64_t own = std::min(asked, holdings[request.tenant].owed);
-    std::int64_t owed = 0, free = 0;
-    for (std::size_t i = 0; i < holdings.size(); ++i)
-        if (i != request.tenant) owed += holdings[i].owed;
+    std::int64_t own = 0, owed = 0, free = 0;
+    for (const Holding& holding : holdings) owed += holding.owed;
+    for (const TenantNo holder : relations.line(request.tenant)) own += holdings[holder].owed;
+    owed -= own;
+    own = std::min(asked, own);
     if (owed == 0 || own == asked) return true;
     for (const Node& node : nodes)
         if (node.open)
             for (const Gpu& gpu : node.gpus) {
-                std::int64_t taken = 0;
+                std::int64_t taken = 1000 * std::popcount(gpu.lost) / gpu.slices;
                 for (const Seat& seat : gpu.seats)
                     taken += seat.share * (seat.profile.empty() ? 1000 : 1000 * seat.size / gpu.slices) / 1000;
                 free += std::max<std::int64_t>(1000 - taken, 0);
@@ -236,8 +236,12 @@ void settle(std::vector<Node>& nodes, std::vector<Holding>& holdings, const Rela
             node.host_used_by.push_back(request.tenant);
     }
     for (const TenantNo holder : relations.line(request.tenant)) holdings[holder].held += contract.gpus.thousandths;
-    Holding& own = holdings[request.tenant];
-    own.owed = std::max<std::int64_t>(own.owed - contract.gpus.thousandths, 0);
+    std::int64_t left = contract.gpus.thousandths;
+    for (const TenantNo holder : relations.line(request.tenant)) {
+        const std::int64_t drawn = std::min(left, holdings[holder].owed);
+        holdings[holder].owed -= drawn;
+        left -= drawn;
+    }
 }
 
 }  // namespace
@@ -249,7 +253,7 @@ Statement allocate(std::vector<Node>& nodes, const Relations& relations, std::ve
         Waiting waiting{.workload = request.workload};
         std::vector<std::uint32_t> reboot;
         if (within_limits(relations, holdings, request, waiting) &&
-            leaves_what_is_owed(nodes, holdings, request, waiting)) {
+            leaves_what_is_owed(nodes, relations, holdings, request, waiting)) {
             Placer placer{nodes, relations, request};
             if (auto tasks = placer.place(waiting, reboot)) {
                 settle(nodes, holdings, relations, request, placer.self(), *tasks);
@@ -258,8 +262,7 @@ Statement allocate(std::vector<Node>& nodes, const Relations& relations, std::ve
             }
         }
         // One reboot for one waiting gang: as many empty hosts as it has tasks would do at most.
-        for (std::size_t i = 0;
-             i < reboot.size() && std::ssize(reboot) > 0 && static_cast<std::int64_t>(i) < request.spec->tasks; ++i) {
+        for (std::size_t i = 0; i < reboot.size() && std::cmp_less(i, request.spec->tasks); ++i) {
             nodes[reboot[i]].host_busy = true;
             statement.reboot.push_back(reboot[i]);
         }
@@ -285,7 +288,6 @@ std::string_view words_of(std::string_view code) {
         Words{"wait.reserved", "what is free is reserved for guarantees; {asked} GPUs would eat into them"},
         Words{"wait.frozen", "its tenant is frozen"},
         Words{"wait.restoring", "the control plane was restored from a backup and waits for every node to report"},
-        Words{"wait.stopping", "its last lease is still being reclaimed"},
     };
     for (const Words& row : all)
         if (row.code == code) return row.text;

@@ -27,7 +27,7 @@ struct Request {
 struct Holding {
     std::optional<std::int64_t> limit;
     std::int64_t held = 0;
-    std::int64_t owed = 0;  // guaranteed, never lent, and not yet held
+    std::int64_t owed = 0;  // guaranteed, never lent, not yet held, and not part of what someone below is owed
 };
 
 // Where one task goes.

@@ -26,8 +26,7 @@ struct Scene {
             Node node{.name = "n" + std::to_string(i),
                       .leaf = "leaf-" + std::to_string(i / 2),
                       .open = true,
-                      .can_reboot = true,
-                      .host_clean = true};
+                      .can_reboot = true};
             node.cpu_free = 64;
             node.memory_free = std::int64_t{1} << 40;
             node.functions = {0, 1};
@@ -109,6 +108,32 @@ TEST(Allocate, tasks_stay_within_what_they_must_be_within) {
     crowded.spec().tasks = 5;
     crowded.spec().topology.within = TopologyLevel::leaf;
     EXPECT_TRUE(crowded.place().bind.empty()) << "five do not fit under one leaf";
+}
+
+TEST(Allocate, nodes_that_do_not_say_where_they_stand_stand_apart) {
+    Scene scene{4};
+    for (Node& node : scene.nodes) node.leaf.clear();
+    scene.ask(0, Mechanism::whole, "1 GPU");
+    scene.spec().tasks = 3;
+    scene.spec().topology.within = TopologyLevel::leaf;
+    EXPECT_TRUE(scene.place().bind.empty());
+    scene.spec().tasks = 2;
+    EXPECT_EQ(scene.place().bind.size(), 1u);
+}
+
+TEST(Allocate, what_is_owed_is_left_out_of_what_can_still_be_used) {
+    Scene scene{1};
+    scene.holdings[1].owed = 1000;
+    scene.ask(0, Mechanism::whole, "1 GPU");
+    EXPECT_EQ(scene.place().bind.size(), 1u) << "one of two is left";
+    Scene broken{1};
+    broken.nodes[0].gpus[0].available = 0;
+    broken.nodes[0].gpus[0].lost = 0xFF;
+    broken.holdings[1].owed = 1000;
+    broken.ask(0, Mechanism::whole, "1 GPU");
+    const Statement no = broken.place();
+    EXPECT_TRUE(no.bind.empty());
+    EXPECT_TRUE(waits_for(no, "wait.reserved"));
 }
 
 TEST(Allocate, distrusting_tenants_meet_on_a_node_only_with_a_kernel_each) {

@@ -42,6 +42,7 @@ struct Gpu {
     std::uint8_t slices = 1;            // memory slices
     std::uint8_t available = 0;         // one bit for each slice that is clean and nobody's
     std::uint8_t held = 0;              // one bit for each slice that a lease holds and is not giving up
+    std::uint8_t lost = 0;              // one bit for each slice that is nobody's until a person acts
     std::vector<Seat> seats;
 
     std::uint8_t all() const { return static_cast<std::uint8_t>((1u << slices) - 1u); }
@@ -54,7 +55,6 @@ struct Node {
     bool open = false;          // ready, and not closed to new leases
     bool board_is_one = false;  // NVLink that cannot be partitioned: one tenant, or one consenting domain
     bool can_reboot = false;    // verified reboot
-    bool host_clean = false;    // nobody's code ran on its kernel since the last verified reboot
     bool host_busy = false;     // being rebooted, quarantined or held
     std::vector<TenantNo> host_used_by;
     std::int64_t cpu_free = 0, memory_free = 0;

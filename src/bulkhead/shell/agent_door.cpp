@@ -8,6 +8,15 @@
 
 namespace bulkhead::shell {
 
+namespace {
+
+Instant machine_clock() {
+    using namespace std::chrono;
+    return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
+}
+
+}  // namespace
+
 void NodeRegistry::take(const Row& row) {
     if (row.table == Table::node) {
         if (const auto old = names_.find(row.key); old != names_.end()) {
@@ -26,7 +35,7 @@ void NodeRegistry::take(const Row& row) {
             key_nodes_.erase(old);
         }
         if (row.erased) return;
-        auto key = from_json<KeyRow>("a node's key", row.body);
+        auto key = from_json<KeyRow>("a node's key", row.body, own_text);
         invariant(key.has_value(), "a stored key can be read");
         key_nodes_[row.key] = key->node;
         keys_[key->node].insert_or_assign(row.key, *std::move(key));
@@ -47,8 +56,8 @@ void NodeRegistry::committed(const Batch& batch) {
     for (const Row& row : batch.rows) take(row);
 }
 
-Result<std::string> NodeRegistry::admit(std::string_view certificate) const {
-    const auto peer = auth::read_peer(certificate);
+Result<auth::PeerIdentity> NodeRegistry::admit(std::string_view certificate) const {
+    auto peer = auth::read_peer(certificate);
     if (!peer) return fail(Code::denied, peer.error().what, "enrol the node");
     const std::lock_guard lock{mutex_};
     const auto row = rows_.find(peer->node);
@@ -56,12 +65,13 @@ Result<std::string> NodeRegistry::admit(std::string_view certificate) const {
         return fail(Code::denied, fmt::format("node {} is not enrolled here", peer->node), "enrol it");
     if (const auto keys = keys_.find(row->second); keys != keys_.end())
         for (const auto& [number, key] : keys->second)
-            if (!key.retired && key.certificate == peer->fingerprint) return peer->node;
+            if (!key.retired && (key.certificate == peer->fingerprint || key.renewed == peer->fingerprint)) return peer;
     return fail(Code::denied, fmt::format("the certificate of node {} is not good any more", peer->node),
-                "it was revoked, or the node was enrolled anew: enrol it again");
+                "it was revoked, or the node has a newer one: use that, or enrol it again");
 }
 
-void AgentDoor::open(Loop& loop, wire::AgentServer& server) {
+void AgentDoor::open(Loop& loop, wire::AgentServer& server, Issuer issuer) {
+    issuer_.emplace(std::move(issuer));
     loop_.store(&loop);
     server_.store(&server);
     server_.notify_all();
@@ -72,12 +82,12 @@ void AgentDoor::loaded(const Reign& reign) {
     epoch_.store(reign.epoch);
     wire::AgentServer* const server = server_.load();
     if (server == nullptr) return;
-    std::map<std::uint64_t, std::string> open;
+    std::map<std::uint64_t, wire::AgentServer::Peer> open;
     {
         const std::lock_guard lock{mutex_};
         open = sessions_;
     }
-    for (const auto& [session, node] : open) server->close(session, "the control plane starts anew; come back");
+    for (const auto& [session, peer] : open) server->close(session, "the control plane starts anew; come back");
 }
 
 void AgentDoor::allowed(const Effects& effects) {
@@ -92,21 +102,24 @@ void AgentDoor::allowed(const Effects& effects) {
     for (const Effects::Close& close : effects.closes) server->close(close.session, close.why);
 }
 
-Result<std::string> AgentDoor::admit(std::string_view certificate) {
+Result<wire::AgentServer::Peer> AgentDoor::admit(std::string_view certificate) {
     server_.wait(nullptr);  // only in the moment between listening and open()
-    auto node = registry_.admit(certificate);
-    if (!node) log_.warning("an agent was turned away", {{"what", node.error().what}});
-    return node;
+    auto peer = registry_.admit(certificate);
+    if (!peer) {
+        log_.warning("an agent was turned away", {{"what", peer.error().what}});
+        return std::unexpected(peer.error());
+    }
+    return wire::AgentServer::Peer{std::move(peer->node), std::move(peer->fingerprint)};
 }
 
-void AgentDoor::on_hello(const std::string& node, std::uint64_t session, Hello&& hello) {
+void AgentDoor::on_hello(const wire::AgentServer::Peer& peer, std::uint64_t session, Hello&& hello) {
     {
         const std::lock_guard lock{mutex_};
-        sessions_[session] = node;
+        sessions_[session] = peer;
     }
     log_.info("an agent says hello",
-              {{"node", node}, {"session", static_cast<std::int64_t>(session)}, {"version", hello.agent_version}});
-    if (const auto told = loop_.load()->tell(AgentHello{node, session, std::move(hello)}); !told)
+              {{"node", peer.node}, {"session", static_cast<std::int64_t>(session)}, {"version", hello.agent_version}});
+    if (const auto told = loop_.load()->tell(AgentHello{peer.node, session, std::move(hello), peer.certificate}); !told)
         server_.load()->close(session, told.error().what);
 }
 
@@ -118,6 +131,48 @@ void AgentDoor::on_report(const std::string& node, std::uint64_t session, Report
 
 void AgentDoor::on_heartbeat(const std::string& node, std::uint64_t session) {
     static_cast<void>(loop_.load()->tell(AgentHeartbeat{node, session}));  // the next one will do
+}
+
+bool AgentDoor::may_ask_for_renewal(const std::string& node) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::lock_guard lock{mutex_};
+    const auto [asked, first] = renewal_asked_.emplace(node, now);
+    if (!first && now - asked->second < std::chrono::milliseconds{issuer_->between_renewals().ms}) return false;
+    asked->second = now;
+    return true;
+}
+
+// The certificate leaves when it is durable that it is good; whether this session may ask is the core's to say, after
+// everything that happened before.
+void AgentDoor::on_renewal(const std::string& node, std::uint64_t session, std::string&& request) {
+    wire::AgentServer& server = *server_.load();
+    if (!may_ask_for_renewal(node))  // without a line in our log: it could be filled that way
+        return server.not_renewed(session, fmt::format("node {} asks for a certificate too often: once in {} is enough",
+                                                       node, print(issuer_->between_renewals())));
+    const auto refuse = [this, &server, node, session](const Error& why) {
+        log_.warning("a certificate is not renewed", {{"node", node}, {"what", why.what}});
+        if (why.code == Code::unavailable || why.code == Code::exhausted) {  // nothing that the node has done
+            const std::lock_guard lock{mutex_};
+            renewal_asked_.erase(node);
+        }
+        server.not_renewed(session, why.what);
+    };
+    auto issued = issuer_->issue(request, node, machine_clock());
+    if (!issued) return refuse(issued.error());
+    std::string shown;
+    {
+        const std::lock_guard lock{mutex_};
+        if (const auto peer = sessions_.find(session); peer != sessions_.end()) shown = peer->second.certificate;
+    }
+    const auto taken = loop_.load()->submit(
+        "node:" + node,
+        command::Renew{.node = node, .session = session, .shown = shown, .renewed = issued->fingerprint},
+        [this, &server, node, session, refuse, certificate = std::move(issued->certificate)](const Answer& answer) {
+            if (!answer.outcome) return refuse(answer.outcome.error());
+            log_.info("a certificate is renewed", {{"node", node}, {"session", static_cast<std::int64_t>(session)}});
+            server.renewed(session, certificate);
+        });
+    if (!taken) refuse(taken.error());
 }
 
 void AgentDoor::on_gone(const std::string& node, std::uint64_t session, std::string_view why) {

@@ -3,24 +3,29 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "bulkhead/auth/ca.hpp"
 #include "bulkhead/core/persisted.hpp"
+#include "bulkhead/shell/issuer.hpp"
 #include "bulkhead/shell/loop.hpp"
 #include "bulkhead/wire/agent_server.hpp"
 
 namespace bulkhead::shell {
 
-// Which certificates are good: those that the enrolled, unrevoked keys were enrolled with.
+// Which certificates are good: those that the enrolled, unrevoked keys were enrolled with, and those that follow them
+// and were not used yet.
 class NodeRegistry final : public Follower {
 public:
     void loaded(const Reign& reign) override;
     void committed(const Batch& batch) override;
     // `denied`: the node is unknown, revoked, or has a newer certificate.
-    Result<std::string> admit(std::string_view certificate) const;
+    Result<auth::PeerIdentity> admit(std::string_view certificate) const;
 
 private:
     void take(const Row& row);
@@ -38,18 +43,22 @@ public:
         : registry_{registry}, heartbeat_every_{heartbeat_every}, log_{log} {}
 
     // Sessions wait until both are there.
-    void open(Loop& loop, wire::AgentServer& server);
+    void open(Loop& loop, wire::AgentServer& server, Issuer issuer);
 
     void loaded(const Reign& reign) override;
     void allowed(const Effects& effects) override;
 
-    Result<std::string> admit(std::string_view certificate) override;
-    void on_hello(const std::string& node, std::uint64_t session, Hello&& hello) override;
+    Result<wire::AgentServer::Peer> admit(std::string_view certificate) override;
+    void on_hello(const wire::AgentServer::Peer& peer, std::uint64_t session, Hello&& hello) override;
     void on_report(const std::string& node, std::uint64_t session, Report&& report) override;
     void on_heartbeat(const std::string& node, std::uint64_t session) override;
+    void on_renewal(const std::string& node, std::uint64_t session, std::string&& request) override;
     void on_gone(const std::string& node, std::uint64_t session, std::string_view why) override;
 
 private:
+    // False: the node has asked not long ago.
+    bool may_ask_for_renewal(const std::string& node);
+
     const NodeRegistry& registry_;
     const Duration heartbeat_every_;
     Log& log_;
@@ -57,7 +66,9 @@ private:
     std::atomic<wire::AgentServer*> server_{nullptr};
     std::atomic<std::int64_t> epoch_{0};
     std::mutex mutex_;
-    std::map<std::uint64_t, std::string> sessions_;
+    std::map<std::uint64_t, wire::AgentServer::Peer> sessions_;
+    std::map<std::string, std::chrono::steady_clock::time_point> renewal_asked_;  // by node
+    std::optional<Issuer> issuer_;                                                // as server_: once
 };
 
 }  // namespace bulkhead::shell

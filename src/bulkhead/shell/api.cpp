@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "bulkhead/codec/diagnostic.hpp"
+#include "bulkhead/shell/etag.hpp"
 
 namespace bulkhead::shell {
 
@@ -22,6 +24,23 @@ Response too_often(std::int64_t seconds) {
     std::erase_if(response.headers, [](const auto& header) { return header.first == "Retry-After"; });
     response.headers.emplace_back("Retry-After", std::to_string(seconds));
     return response;
+}
+
+// "Bearer TOKEN"; the scheme is written as one likes.
+std::optional<std::string_view> bearer_in(std::string_view authorization) {
+    constexpr std::string_view scheme = "bearer ";
+    const std::string_view said = authorization.substr(0, scheme.size());
+    if (!std::ranges::equal(said, scheme, {},
+                            [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }))
+        return std::nullopt;
+    return authorization.substr(scheme.size());
+}
+
+// An apply that is only a question stands in line with the questions.
+bool asks_only(const Route& route, const Target& target) {
+    if (route.lane != Lane::write) return false;
+    const auto dry_run = target.query.find("dryRun");
+    return dry_run != target.query.end() && dry_run->second == "true";
 }
 
 std::size_t body_max(Body body) {
@@ -55,10 +74,10 @@ std::expected<Admission, Response> Api::admit(const Head& head) {
         return std::unexpected(wait ? too_often(*wait) : std::move(otherwise));
     };
     auth::Caller caller;
-    constexpr std::string_view scheme = "Bearer ";
-    const bool has_token = head.authorization.starts_with(scheme);
+    const auto bearer = bearer_in(head.authorization);
+    const bool has_token = bearer.has_value();
     if (has_token) {
-        auto known = parts_.tokens.caller(std::string_view{head.authorization}.substr(scheme.size()), now());
+        auto known = parts_.tokens.caller(*bearer, now());
         // Whatever is wrong with a token, a stranger learns only that it is not good here.
         if (!known)
             return as_stranger(problem(
@@ -80,20 +99,29 @@ std::expected<Admission, Response> Api::admit(const Head& head) {
         return as_stranger(
             problem(Error{Code::denied, "who is asking?", "send Authorization: Bearer and a token"}, 401));
     } else if (!may(caller.role, route.access)) {
-        return std::unexpected(problem(
+        Response no = problem(
             Error{Code::denied, fmt::format("a {} may not {} {}", word(caller.role), word(route.method), route.pattern),
-                  "ask a platform-admin"}));
+                  "ask a platform-admin"});
+        // RFC 6750: it is the token, and not what is asked, that does not do.
+        no.headers.emplace_back("WWW-Authenticate", "Bearer error=\"insufficient_scope\"");
+        return std::unexpected(std::move(no));
     }
     return Admission{.route = found->route,
                      .parameters = std::move(found->parameters),
                      .caller = std::move(caller),
-                     .slow = route.slow,
+                     .lane = asks_only(route, head.target) ? Lane::read : route.lane,
                      .body_max = body_max(route.body)};
 }
 
 void Api::handle(const Admission& admission, Request request, Respond respond) {
     const Route& route = routes()[admission.route];
     const Call call{request, admission.parameters, admission.caller};
+    // A condition that nobody would look at must not be taken for one that held.
+    const std::string& if_match = request.head.if_match;
+    const bool conditional = route.operation == "replace" || route.operation == "delete";
+    if (!if_match.empty() && if_match != "*" && route.method != Method::get && !conditional)
+        return respond(problem(Error{Code::invalid, fmt::format("{} takes no If-Match", route.operation),
+                                     "leave it out; PUT and DELETE of the object itself know versions"}));
     (this->*route.handler)(call, respond);
 }
 
@@ -123,24 +151,24 @@ void Api::change(const Call& call, What what, ObjectKind kind, std::string name,
     const std::string if_match = call.request.head.if_match;
     const auto taken = parts_.loop.submit(
         call.caller.subject, std::move(what), [this, respond, kind, name = std::move(name), if_match](Answer answer) {
-            const ObjectPtr object = parts_.catalog.get(kind, name);
-            const auto tag = [](const ObjectPtr& of) { return fmt::format("\"{}\"", of->version); };
             if (!answer.outcome) {
-                Response response = refused(answer);
-                // The condition of the header failed, and not something else that conflicts.
-                const bool stale = object && !if_match.empty() && if_match != "*" && if_match != tag(object);
-                if (response.status == 409 && stale) {
-                    Problem no{.error = answer.outcome.error(), .status = 412};
-                    response = problem(no);
-                }
-                return respond(std::move(response));
+                // The condition of the header failed, and not something else that conflicts. A refusal that does not
+                // say at which version the object is leaves the catalog to be asked.
+                if (answer.version.empty())
+                    if (const ObjectPtr object = parts_.catalog.get(kind, name)) answer.version = object->version;
+                const bool stale = !if_match.empty() && if_match != "*" && !answer.version.empty() &&
+                                   if_match != tag_of(answer.version);
+                const bool conflict = answer.outcome.error().code == Code::conflict;
+                if (conflict && stale) return respond(problem(answer.outcome.error(), 412));
+                return respond(refused(answer));
             }
-            if (!object)
+            // Not from the catalog: others whose commands shared the transaction may have written since.
+            if (answer.object.empty())
                 return respond({.body = fmt::format(R"({{"kind":"{}","name":"{}","result":"deleted"}})",
                                                     name_of(kind).type, name)});
             Response response{.status = answer.created ? 201 : 200,
-                              .headers = {{"ETag", tag(object)}},
-                              .shared = {object, &object->body}};
+                              .headers = {{"ETag", tag_of(answer.version)}},
+                              .body = std::move(answer.object)};
             if (answer.created)
                 response.headers.emplace_back("Location", fmt::format("/v1/{}/{}", name_of(kind).plural, name));
             respond(std::move(response));

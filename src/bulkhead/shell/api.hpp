@@ -9,11 +9,11 @@
 #include <set>
 #include <string>
 
-#include "bulkhead/auth/ca.hpp"
 #include "bulkhead/auth/token.hpp"
 #include "bulkhead/shell/catalog.hpp"
 #include "bulkhead/shell/certificates.hpp"
 #include "bulkhead/shell/http_server.hpp"
+#include "bulkhead/shell/issuer.hpp"
 #include "bulkhead/shell/log.hpp"
 #include "bulkhead/shell/loop.hpp"
 #include "bulkhead/shell/metrics.hpp"
@@ -33,11 +33,12 @@ public:
         Log& log;
     };
     struct Settings {
-        auth::KeyPair ca;
+        Issuer issuer;
         std::string agents_host;  // empty: the name by which the agent reached us
         std::uint16_t agents_port = 0;
         std::string tiles;                    // directory
         std::string verifier_key;             // of the log
+        std::string bootstrap_token;          // its id: its text is in a file that every start reads
         store::Options store;                 // what is backed up
         std::string scratch;                  // directory for backups under way
         Rate rate;                            // per token
@@ -99,7 +100,7 @@ private:
     void change(const Call& call, What what, ObjectKind kind, std::string name, const Respond& respond);
     void apply_all(const Call& call, bool dry_run, const Respond& respond);
     void watch(const Call& call, ObjectKind kind, std::string name, const Respond& respond);
-    void keep_token(const auth::MintedToken& token, const Respond& respond);
+    void keep_token(const Call& call, const auth::MintedToken& token, const Respond& respond);
     void serve_tile(const std::string& path, std::string content_type, const Respond& respond);
     Instant now() const { return settings_.clock(); }
 
@@ -111,6 +112,9 @@ private:
     std::set<std::string> enrolling_;
     std::atomic<bool> backing_up_{false};
 };
+
+// Backups that a server that is no more was taking. Only before the doors are open.
+void remove_unfinished_backups(const std::string& scratch);
 
 // A token as a row, under a key made of its id.
 Row token_row(const auth::StoredToken& token);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <charconv>
+#include <filesystem>
 
 #include "bulkhead/audit/files.hpp"
 #include "bulkhead/codec/print.hpp"
@@ -14,13 +15,18 @@ namespace bulkhead::shell {
 
 namespace {
 
-Result<std::int64_t> number_of(const Call& call, std::string_view name, std::int64_t otherwise, std::int64_t most) {
+struct Range {
+    std::int64_t least = 0, most = 0;
+};
+
+Result<std::int64_t> number_of(const Call& call, std::string_view name, std::int64_t otherwise, Range range) {
     const std::string_view text = call.query(name);
     if (text.empty()) return otherwise;
     std::int64_t number = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number < 0 || number > most)
-        return fail(Code::invalid, fmt::format("{} is not a number this takes", name), fmt::format("0 to {}", most));
+    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number < range.least || number > range.most)
+        return fail(Code::invalid, fmt::format("{} is not a number this takes", name),
+                    fmt::format("{} to {}", range.least, range.most));
     return number;
 }
 
@@ -55,8 +61,8 @@ void Api::log_tile(const Call& call, const Respond& respond) {
 }
 
 void Api::log_records(const Call& call, const Respond& respond) {
-    const auto from = number_of(call, "from", 0, INT64_MAX - 1000);
-    const auto limit = number_of(call, "limit", 100, 1000);
+    const auto from = number_of(call, "from", 0, {0, INT64_MAX - 1000});
+    const auto limit = number_of(call, "limit", 100, {1, 1000});
     if (!from || !limit) return respond(problem(!from ? from.error() : limit.error()));
     const auto leaves = parts_.certificates.leaves(*from, *limit);
     if (!leaves) return respond(problem(leaves.error()));
@@ -86,7 +92,7 @@ void Api::certificates(const Call& call, const Respond& respond) {
     if (lease.empty() == node.empty())
         return respond(
             problem(Error{Code::invalid, "a certificate is about one lease or one node", "?lease=NAME or ?node=NAME"}));
-    const auto limit = number_of(call, "limit", 100, 100);
+    const auto limit = number_of(call, "limit", 100, {1, 100});
     if (!limit) return respond(problem(limit.error()));
     const auto found = parts_.certificates.of(lease.empty() ? Certificates::About::node : Certificates::About::lease,
                                               lease.empty() ? node : lease, static_cast<std::size_t>(*limit));
@@ -102,19 +108,34 @@ void Api::certificates(const Call& call, const Respond& respond) {
     respond({.body = json.take()});
 }
 
+namespace {
+constexpr std::string_view backup_begin = "backup-", backup_end = ".db";
+}
+
+void remove_unfinished_backups(const std::string& scratch) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator{scratch, ignored}) {
+        const std::string name = entry.path().filename();
+        // Also what the copy's store keeps beside it: backup-7.db-wal.
+        if (name.starts_with(backup_begin) && name.find(backup_end) != name.npos)
+            std::filesystem::remove(entry.path(), ignored);
+    }
+}
+
 void Api::backup(const Call&, const Respond& respond) {
     if (backing_up_.exchange(true))
         return respond(problem(Error{Code::conflict, "a backup is being taken", "ask again when it is done"}));
     const auto take = [&]() -> Result<Response> {
-        const std::string path = fmt::format("{}/backup-{}.db", settings_.scratch, now().ms);
-        auto copy = store::Backup::start(settings_.store, path);
+        auto file = std::make_shared<const TemporaryFile>(
+            fmt::format("{}/{}{}{}", settings_.scratch, backup_begin, now().ms, backup_end));
+        auto copy = store::Backup::start(settings_.store, file->path());
         if (!copy) return std::unexpected(copy.error());
         for (;;) {
             const auto progress = copy->step();
             if (!progress) return std::unexpected(progress.error());
             if (progress->done) break;
         }
-        Response response{.content_type = "application/vnd.sqlite3", .file = path};
+        Response response{.content_type = "application/vnd.sqlite3", .file = std::move(file)};
         const store::Position position = copy->position();
         response.headers = {{"Bulkhead-Epoch", std::to_string(position.epoch)},
                             {"Bulkhead-Log-Size", std::to_string(position.log_size)}};

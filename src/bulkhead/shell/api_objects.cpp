@@ -8,13 +8,14 @@
 #include "bulkhead/codec/print.hpp"
 #include "bulkhead/shell/api.hpp"
 #include "bulkhead/shell/body.hpp"
+#include "bulkhead/shell/etag.hpp"
 #include "bulkhead/shell/watch.hpp"
 
 namespace bulkhead::shell {
 
 namespace {
 
-constexpr std::size_t most_of_a_page = 1000;
+constexpr std::size_t most_of_a_page = 1000, most_of_a_question = 5000;
 
 Result<std::size_t> limit_of(const Call& call, std::size_t most) {
     const std::string_view text = call.query("limit");
@@ -52,14 +53,6 @@ std::string list_body(const Catalog& catalog, const Catalog::Page& page) {
 
 ObjectKind kind_of_path(const Call& call) { return kind_by_plural(call.path("kind"))->kind; }
 
-// "\"abc\"" or "*" or nothing; weak tags and lists of tags are more than our versions need.
-Result<std::string> version_in(const std::string& tag) {
-    if (tag.empty() || tag == "*") return std::string{};
-    if (tag.size() >= 2 && tag.front() == '"' && tag.back() == '"' && tag.find('"', 1) == tag.size() - 1)
-        return tag.substr(1, tag.size() - 2);
-    return fail(Code::invalid, "If-Match is not one version in quotes", "send the ETag as it was given");
-}
-
 }  // namespace
 
 void Api::list(const Call& call, const Respond& respond) {
@@ -96,8 +89,9 @@ void Api::get(const Call& call, const Respond& respond) {
     if (!object)
         return respond(problem(Error{Code::not_found, fmt::format("there is no {} {}", name_of(kind).type, name),
                                      fmt::format("GET /v1/{} lists them", name_of(kind).plural)}));
-    const std::string tag = fmt::format("\"{}\"", object->version);
-    if (call.request.head.if_none_match == tag) return respond({.status = 304, .headers = {{"ETag", tag}}});
+    const std::string tag = tag_of(object->version);
+    if (names_version(call.request.head.if_none_match, object->version))
+        return respond({.status = 304, .headers = {{"ETag", tag}}});
     respond({.headers = {{"ETag", tag}}, .shared = {object, &object->body}});
 }
 
@@ -115,6 +109,7 @@ void Api::watch(const Call& call, ObjectKind kind, std::string name, const Respo
                 Error{Code::not_found, "what changed since that point is forgotten", "list anew, and watch from there"},
                 410));
     }
+    query.allowed = [this, token = call.caller.token_id] { return parts_.tokens.in_force(token, now()); };
     Response response{.content_type = "text/event-stream"};
     response.feed = watch_feed(parts_.catalog, std::move(query));
     respond(std::move(response));
@@ -156,6 +151,10 @@ void Api::remove(const Call& call, const Respond& respond) {
 void Api::apply_all(const Call& call, bool dry_run, const Respond& respond) {
     auto objects = read_objects(call.request);
     if (!objects) return respond(problem(objects.error()));
+    // Nobody is kept by a question from asking the next; what it costs has to end somewhere.
+    if (dry_run && objects->size() > most_of_a_question)
+        return respond(problem(Error{Code::invalid, fmt::format("a question about {} objects", objects->size()),
+                                     fmt::format("ask about at most {} at once", most_of_a_question)}));
     ask(call, command::Apply{.objects = *std::move(objects), .dry_run = dry_run}, respond);
 }
 
@@ -173,7 +172,7 @@ void Api::snapshot(const Call& call, const Respond& respond) {
         Result<> read;
         for_each_kind([&]<class T>() {
             if (name_of(object->kind).type != T::kind) return;
-            auto value = from_json<T>(fmt::format("{} {}", T::kind, object->name), object->body);
+            auto value = from_json<T>(fmt::format("{} {}", T::kind, object->name), object->body, own_text);
             if (value)
                 all.list<T>().push_back(*std::move(value));
             else

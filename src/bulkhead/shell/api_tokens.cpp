@@ -12,7 +12,7 @@ namespace bulkhead::shell {
 
 namespace {
 
-constexpr Duration enrolment_lasts = Duration::hours(1), certificate_lasts = Duration::days(365);
+constexpr Duration enrolment_lasts = Duration::hours(1);
 
 std::string without_hash(const auth::StoredToken& token) {
     JsonWriter json{JsonLayout::compact};
@@ -29,6 +29,15 @@ std::string without_hash(const auth::StoredToken& token) {
     if (!token.usedBy.empty()) json.member("usedBy", token.usedBy);
     json.end_object();
     return json.take();
+}
+
+void say(Log& log, std::string_view event, const auth::StoredToken& token, const auth::Caller& by) {
+    log.info(event, {{"id", token.id},
+                     {"purpose", word(token.purpose)},
+                     {"role", word(token.role)},
+                     {"subject", token.purpose == auth::TokenPurpose::api ? token.subject : token.node},
+                     {"by", by.subject},
+                     {"by_token", by.token_id}});
 }
 
 // The host part of "control.example:7443" or "[::1]:7443".
@@ -60,21 +69,38 @@ void Api::list_tokens(const Call&, const Respond& respond) {
     std::string body = R"({"items":[)";
     bool first = true;
     for (const auth::StoredToken& token : parts_.tokens.list()) {
+        if (token.revokedAt) continue;
         if (!std::exchange(first, false)) body += ',';
         body += without_hash(token);
     }
     respond({.body = body + "]}"});
 }
 
-void Api::keep_token(const auth::MintedToken& token, const Respond& respond) {
-    const auto taken = parts_.loop.write({token_row(token.stored)}, [this, token, respond](const Answer& answer) {
+namespace {
+
+// For the log: who may open which door, and who said so.
+command::NoteToken note_of(const auth::StoredToken& token, bool minted) {
+    return {.id = token.id,
+            .role = std::string{word(token.role)},
+            .subject = token.purpose == auth::TokenPurpose::enrolment ? "node " + token.node : token.subject,
+            .tenant = token.tenant,
+            .minted = minted};
+}
+
+}  // namespace
+
+void Api::keep_token(const Call& call, const auth::MintedToken& token, const Respond& respond) {
+    const auto kept = [this, token, respond, caller = call.caller](const Answer& answer) {
         if (!answer.outcome) return respond(problem(answer.outcome.error()));
+        say(parts_.log, "a token was made", token.stored, caller);
         std::string body = without_hash(token.stored);
-        const auto ca = auth::fingerprint(settings_.ca.certificate);
+        const auto ca = auth::fingerprint(settings_.issuer.ca());
         body.back() = ',';
         body += fmt::format(R"("token":"{}","caFingerprint":"{}"}})", token.text, ca ? *ca : std::string{});
         respond({.status = 201, .body = std::move(body)});
-    });
+    };
+    const auto taken =
+        parts_.loop.submit(call.caller.subject, note_of(token.stored, true), kept, {token_row(token.stored)});
     if (!taken) respond(problem(taken.error()));
 }
 
@@ -89,7 +115,7 @@ void Api::create_token(const Call& call, const Respond& respond) {
     if (body->validFor) wish.expires = now() + *body->validFor;
     auto minted = auth::mint_api_token(wish, now());
     if (!minted) return respond(problem(minted.error()));
-    keep_token(*minted, respond);
+    keep_token(call, *minted, respond);
 }
 
 void Api::create_enrolment_token(const Call& call, const Respond& respond) {
@@ -97,19 +123,28 @@ void Api::create_enrolment_token(const Call& call, const Respond& respond) {
     if (!body) return respond(problem(body.error()));
     auto minted = auth::mint_enrolment_token(body->node, now() + body->validFor.value_or(enrolment_lasts), now());
     if (!minted) return respond(problem(minted.error()));
-    keep_token(*minted, respond);
+    keep_token(call, *minted, respond);
 }
 
 void Api::delete_token(const Call& call, const Respond& respond) {
     for (const auth::StoredToken& token : parts_.tokens.list()) {
-        if (token.id != call.path("id")) continue;
+        if (token.id != call.path("id") || token.revokedAt) continue;
         Row row = token_row(token);
-        row.body.clear();
-        row.erased = true;
-        const auto taken = parts_.loop.write({std::move(row)}, [respond](const Answer& answer) {
+        if (token.id == settings_.bootstrap_token) {
+            // The next start reads its text from the file again, so that it has to be remembered.
+            auth::StoredToken revoked = token;
+            revoked.revokedAt = now();
+            row = token_row(revoked);
+        } else {
+            row.body.clear();
+            row.erased = true;
+        }
+        const auto gone = [this, token, respond, caller = call.caller](const Answer& answer) {
             if (!answer.outcome) return respond(problem(answer.outcome.error()));
+            say(parts_.log, "a token was taken back", token, caller);
             respond({.body = R"({"result":"deleted"})"});
-        });
+        };
+        const auto taken = parts_.loop.submit(call.caller.subject, note_of(token, false), gone, {std::move(row)});
         if (!taken) respond(problem(taken.error()));
         return;
     }
@@ -151,20 +186,19 @@ void Api::enrol(const Call& call, const Respond& respond) {
     if (token->node != wanted->name && parts_.catalog.get(ObjectKind::node, wanted->name))
         return no({Code::conflict, fmt::format("there is a node {} already", wanted->name),
                    fmt::format("to give it new keys, mint a token for exactly this name")});
-    const auto certificate = auth::sign_request(settings_.ca, wanted->request, wanted->name,
-                                                {now() + Duration{-300'000}, now() + certificate_lasts});
-    if (!certificate) return no(certificate.error());
-    const auto print_of = auth::fingerprint(*certificate);
-    if (!print_of) return no(print_of.error());
+    const auto issued = settings_.issuer.issue(wanted->request, wanted->name, now());
+    if (!issued) return no(issued.error());
     const std::string host = settings_.agents_host.empty() ? host_in(call.request.head.host) : settings_.agents_host;
     if (!is_host(host)) return no({Code::invalid, "the request names no host", "send a Host header"});
-    const auth::EnrolmentAnswer welcome{.certificate = *certificate,
-                                        .ca = settings_.ca.certificate,
+    const auth::EnrolmentAnswer welcome{.certificate = issued->certificate,
+                                        .ca = settings_.issuer.ca(),
                                         .agents = fmt::format("{}:{}", host, settings_.agents_port)};
     const auto taken = parts_.loop.submit(
         "enrolment:" + token->id,
-        command::Enrol{
-            .node = wanted->name, .spec = wanted->spec, .evidence_key = wanted->evidenceKey, .certificate = *print_of},
+        command::Enrol{.node = wanted->name,
+                       .spec = wanted->spec,
+                       .evidence_key = wanted->evidenceKey,
+                       .certificate = issued->fingerprint},
         [finish, put_back, welcome](const Answer& answer) {
             if (answer.outcome) return finish({.status = 201, .body = print(welcome)});
             put_back();

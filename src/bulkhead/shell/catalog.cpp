@@ -65,7 +65,7 @@ Result<ObjectPtr> read_object(const Row& row) {
     const std::string what = fmt::format("row {} of {}", row.key, words(Table{})[static_cast<std::size_t>(row.table)]);
     const auto text = metadata_in(row.body);
     if (!text) return fail(Code::corrupt, what + " has no metadata", "restore the store from a backup");
-    auto metadata = from_json<Metadata>(what, *text);
+    auto metadata = from_json<Metadata>(what, *text, own_text);
     if (!metadata) return fail(Code::corrupt, metadata.error().what, "restore the store from a backup");
     return std::make_shared<const Object>(Object{*kind, row.key, std::move(metadata->name),
                                                  std::move(metadata->resourceVersion), std::move(metadata->labels),

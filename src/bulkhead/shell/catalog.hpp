@@ -93,6 +93,8 @@ public:
     using Listener = std::function<void()>;
     std::uint64_t listen(Listener listener);
     void forget(std::uint64_t id);
+    // Calls them although no object has changed: who may see the objects has.
+    void wake() { announce(); }
 
 private:
     using Shelf = std::map<std::string, ObjectPtr, std::less<>>;

@@ -10,17 +10,8 @@
 
 namespace bulkhead::shell {
 
-namespace {
-
-// A node knows a lease by its key, and signs for that; people know it by the name that core/ derives from the key.
-std::string lease_name(std::string_view secret, std::string_view key) {
-    return "lease-" + to_hex(bytes_of(sha256({secret, "lease", "/", key}))).substr(0, 12);
-}
-
-}  // namespace
-
-Certificates::Certificates(store::Options store, std::string secret, std::string tiles, evidence::VerifierKey log)
-    : store_{std::move(store)}, secret_{std::move(secret)}, tiles_{std::move(tiles)}, log_{std::move(log)} {}
+Certificates::Certificates(store::Options store, std::string tiles, evidence::VerifierKey log)
+    : store_{std::move(store)}, tiles_{std::move(tiles)}, log_{std::move(log)} {}
 Certificates::~Certificates() = default;
 
 Result<store::Reader*> Certificates::reader() {
@@ -59,14 +50,11 @@ Result<> Certificates::index_up_to(std::int64_t size) {
             const auto record = evidence::read_record(leaf.payload);
             if (!record) continue;
             if (record->kind == evidence::RecordKind::wiped) {
-                if (!record->lease.empty()) {
-                    by_lease_[record->lease].push_back(leaf.index);
-                    by_lease_[lease_name(secret_, record->lease)].push_back(leaf.index);
-                }
+                if (!record->lease.empty()) by_lease_[record->lease].push_back(leaf.index);
                 if (!record->node.empty()) by_node_[record->node].push_back(leaf.index);
             } else if (record->kind == evidence::RecordKind::key_added) {
                 if (const auto key = evidence::key_of(*record))
-                    keys_[record->node + '/' + evidence::key_id(*key)] = leaf.index;
+                    keys_[record->node + '/' + evidence::key_id(*key)].push_back(leaf.index);
             }
         }
     }
@@ -115,7 +103,9 @@ Result<std::vector<evidence::Certificate>> Certificates::of(About about, const s
         const auto read = evidence::read_record(certificate.record.payload);
         if (read && read->evidence)
             if (const auto key = keys_.find(read->node + '/' + read->evidence->key); key != keys_.end()) {
-                auto added = prove(key->second, checkpoint->size);
+                // A key that was retired and came back was added more than once.
+                const auto after = std::ranges::upper_bound(key->second, *it);
+                auto added = prove(after == key->second.begin() ? *after : *std::prev(after), checkpoint->size);
                 if (!added) return std::unexpected(added.error());
                 certificate.key = *std::move(added);
             }

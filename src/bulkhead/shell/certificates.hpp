@@ -17,7 +17,7 @@ namespace bulkhead::shell {
 class Certificates {
 public:
     // `secret` is the store's: leases are signed for by their keys, and their names follow from it.
-    Certificates(store::Options store, std::string secret, std::string tiles, evidence::VerifierKey log);
+    Certificates(store::Options store, std::string tiles, evidence::VerifierKey log);
     ~Certificates();
 
     enum class About : std::uint8_t { lease, node };
@@ -33,7 +33,6 @@ private:
     Result<evidence::ProvenLeaf> prove(std::int64_t index, std::uint64_t size);
 
     const store::Options store_;
-    const std::string secret_;
     const std::string tiles_;
     const evidence::VerifierKey log_;
 
@@ -41,7 +40,7 @@ private:
     std::unique_ptr<store::Reader> reader_;
     std::int64_t indexed_ = 0;
     std::map<std::string, std::vector<std::int64_t>> by_lease_, by_node_;  // wipes
-    std::map<std::string, std::int64_t> keys_;                             // by node and key id
+    std::map<std::string, std::vector<std::int64_t>> keys_;                // by node and key id: where it was added
 };
 
 }  // namespace bulkhead::shell

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,7 +34,7 @@ struct Head {
     Method method{};
     Target target;
     std::string authorization, content_type, accept, if_match, if_none_match, last_event_id, host;
-    std::string peer;  // the caller's address
+    std::string peer;  // the caller's address; of IPv6, its network
 };
 
 struct Request {
@@ -51,6 +52,19 @@ public:
     virtual void on_ready(std::function<void()> ready) = 0;
 };
 
+// A file that goes away with the last who hold it, whether or not it was ever sent.
+class TemporaryFile {
+public:
+    explicit TemporaryFile(std::string path) : path_{std::move(path)} {}
+    ~TemporaryFile() { std::remove(path_.c_str()); }
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
 struct Response {
     int status = 200;
     std::string content_type = "application/json";
@@ -58,7 +72,7 @@ struct Response {
     std::string body;
     std::shared_ptr<const std::string> shared;  // instead of the body: text that others hold as well
     std::shared_ptr<Feed> feed;                 // instead of the body
-    std::string file;                           // instead of the body: sent, then removed
+    std::shared_ptr<const TemporaryFile> file;  // instead of the body
 
     std::string_view text() const { return shared ? std::string_view{*shared} : std::string_view{body}; }
 };

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <netinet/tcp.h>
 
-#include <cstdio>
 #include <optional>
 
 namespace bulkhead::shell {
@@ -41,6 +40,7 @@ private:
 struct Pending {  // an answer that may come from another thread
     std::mutex mutex;
     std::optional<Response> response;
+    Traffic::Turn turn;  // until it is answered, or nobody is left who could: also when it was given up on here
 };
 
 std::string text_of(beast::string_view view) { return {view.data(), view.size()}; }
@@ -88,7 +88,6 @@ net::awaitable<void> Connection::run() {
     // What was sent and never acknowledged ends the connection, whatever the other side's machine has become.
     const int patience_ms = 60'000;
     ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof patience_ms);
-    if (const auto remote = socket.remote_endpoint(ignored); !ignored) peer_ = remote.address().to_string();
 
     expire(options_.handshake_within);
     const auto [failed] = co_await stream_.async_handshake(net::ssl::stream_base::server, as_pair);
@@ -107,7 +106,7 @@ net::awaitable<void> Connection::run() {
 // Between requests a connection may rest; once something arrives, the header has its own, shorter time.
 net::awaitable<bool> Connection::wait_for_a_byte() {
     if (buffer_.size() > 0) co_return true;
-    expire(admitted_ ? options_.idle : options_.header_within);  // a stranger may not rest here
+    expire(known_ ? options_.idle : options_.header_within);  // a stranger may not rest here
     const auto [failed, bytes] = co_await stream_.async_read_some(buffer_.prepare(4096), as_pair);
     if (failed) co_return false;
     buffer_.commit(bytes);
@@ -122,6 +121,9 @@ net::awaitable<Connection::Next> Connection::refuse(const Error& error, int stat
 
 net::awaitable<Connection::Next> Connection::one_request() {
     const auto began = Clock::now();
+    const auto spent = [&] {
+        return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began).count();
+    };
     http::request_parser<http::string_body> parser;
     parser.header_limit(static_cast<std::uint32_t>(options_.header_bytes_max));
     parser.body_limit(options_.body_bytes_max);
@@ -146,11 +148,18 @@ net::awaitable<Connection::Next> Connection::one_request() {
     }
 
     const auto& message = parser.get();
+    if (const auto hosts = message.count(http::field::host); hosts > 1 || (hosts == 0 && message.version() >= 11)) {
+        Error why{Code::invalid, "a request of HTTP/1.1 names its host once", "send one Host header"};
+        co_return co_await refuse(std::move(why), 400);
+    }
     const auto header = [&](http::field name) { return text_of(message[name]); };
     const auto method = method_of(message.method());
     if (!method) {
-        Error why{Code::invalid, "this method is not served here", "GET, HEAD, POST, PUT or DELETE"};
-        co_return co_await refuse(std::move(why), 405);
+        server_.door.note(nullptr, 405, spent());
+        Response no =
+            problem(Error{Code::invalid, "this method is not served here", "GET, HEAD, POST, PUT or DELETE"}, 405);
+        no.headers.emplace_back("Allow", "GET, HEAD, POST, PUT, DELETE");
+        co_return co_await send(std::move(no), false, false);
     }
     auto target = parse_target(std::string_view{message.target().data(), message.target().size()});
     if (!target) co_return co_await refuse(std::move(target.error()), 400);
@@ -165,9 +174,6 @@ net::awaitable<Connection::Next> Connection::one_request() {
                              .host = header(http::field::host),
                              .peer = peer_}};
     const bool head_only = *method == Method::head, keep_alive = message.keep_alive();
-    const auto spent = [&] {
-        return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began).count();
-    };
 
     auto admission = server_.door.admit(request.head);
     const bool has_body = !parser.is_done();
@@ -176,7 +182,11 @@ net::awaitable<Connection::Next> Connection::one_request() {
         // With a body still unread, the refusal is the last word.
         co_return co_await send(std::move(admission.error()), head_only, keep_alive && !has_body);
     }
-    admitted_ = true;
+    // Only a token makes an acquaintance: whoever may ask how we are is still a stranger.
+    if (!known_ && !admission->caller.token_id.empty()) {
+        known_ = true;
+        server_.places.show_token(place_);
+    }
     if (parser.content_length() && *parser.content_length() > admission->body_max) {
         Error why = too_large("body", admission->body_max);
         co_return co_await refuse(std::move(why), 413);
@@ -199,7 +209,9 @@ net::awaitable<Connection::Next> Connection::one_request() {
     }
     // No deadline on the socket while the answer is being made; the answer has its own.
     beast::get_lowest_layer(stream_).expires_never();
+    server_.places.answering(place_, true);
     Response response = co_await answer(*admission, std::move(request));
+    server_.places.answering(place_, false);
     server_.door.note(&*admission, response.status, spent());
     co_return co_await send(std::move(response), head_only, keep_alive && !server_.stopping.load());
 }
@@ -207,31 +219,35 @@ net::awaitable<Connection::Next> Connection::one_request() {
 net::awaitable<Response> Connection::answer(const Admission& admission, Request request) {
     const auto signal = std::make_shared<Signal>(stream_.get_executor());
     const auto pending = std::make_shared<Pending>();
+    if (admission.lane != Lane::quick) {
+        auto entered = server_.traffic.enter(admission.lane, admission.caller);
+        if (!entered) co_return problem(entered.error());
+        pending->turn = *std::move(entered);
+    }
     const Respond respond = [signal, pending](Response response) {
         {
             const std::lock_guard lock{pending->mutex};
             pending->response = std::move(response);
+            pending->turn.reset();
         }
         signal->give();
     };
-    if (!admission.slow) {
+    if (admission.lane == Lane::quick) {
         server_.door.handle(admission, std::move(request), respond);
-    } else if (server_.slow.fetch_add(1) >= options_.slow_max) {
-        --server_.slow;
-        co_return problem(Error{Code::exhausted, "too many large requests at once", "ask again in a second"});
     } else {
-        net::post(server_.workers, [&server = server_, admission, request = std::move(request), respond]() mutable {
-            server.door.handle(admission, std::move(request), respond);
-            --server.slow;
-        });
+        net::post(server_.threads_of(admission.lane),
+                  [&door = server_.door, admission, request = std::move(request), respond]() mutable {
+                      door.handle(admission, std::move(request), respond);
+                  });
     }
     const auto taken = [&] {
         const std::lock_guard lock{pending->mutex};
         return std::exchange(pending->response, std::nullopt);
     };
     std::optional<Response> response = taken();
-    if (!response) {
-        co_await signal->wait(in_ms(options_.answer_within));
+    for (bool patient = true; !response && patient;) {
+        const bool given = co_await signal->wait(in_ms(options_.answer_within));
+        patient = given || (admission.lane == Lane::backup && !server_.stopping.load());
         response = taken();
     }
     if (!response)
@@ -242,14 +258,14 @@ net::awaitable<Response> Connection::answer(const Admission& admission, Request 
 
 net::awaitable<Connection::Next> Connection::send(Response response, bool head_only, bool keep_alive) {
     if (response.feed && !head_only) co_return co_await send_feed(std::move(response));
-    if (!response.file.empty() && !head_only) co_return co_await send_file(std::move(response), keep_alive);
+    if (response.file && !head_only) co_return co_await send_file(std::move(response), keep_alive);
     const std::string_view text = response.text();
     expire(options_.write_within);
     const bool bodiless = head_only || response.status == 204 || response.status == 304;
     if (bodiless) {
         http::response<http::empty_body> message;
         set_headers(message, response, keep_alive);
-        if (response.status == 200) message.content_length(text.size());
+        if (response.status == 200 && !response.feed) message.content_length(text.size());
         const auto [failed, bytes] = co_await http::async_write(stream_, message, as_pair);
         co_return failed || !keep_alive ? Next::close : Next::keep;
     }
@@ -262,13 +278,9 @@ net::awaitable<Connection::Next> Connection::send(Response response, bool head_o
 }
 
 net::awaitable<Connection::Next> Connection::send_file(Response response, bool keep_alive) {
-    struct Remove {
-        const std::string& path;
-        ~Remove() { std::remove(path.c_str()); }
-    } const remove{response.file};
     error_code failed;
     http::response<http::file_body> message;
-    message.body().open(response.file.c_str(), beast::file_mode::scan, failed);
+    message.body().open(response.file->path().c_str(), beast::file_mode::scan, failed);
     if (failed) {
         Response sorry = problem(Error{Code::unavailable, "the file cannot be read: " + failed.message(), ""});
         co_return co_await send(std::move(sorry), false, false);

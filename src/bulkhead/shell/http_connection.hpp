@@ -9,15 +9,17 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "bulkhead/shell/http_server.hpp"
+#include "bulkhead/shell/places.hpp"
+#include "bulkhead/shell/traffic.hpp"
 
 namespace bulkhead::shell {
 
@@ -40,24 +42,30 @@ struct HttpServer::State {
           log{log_},
           io{options.threads},
           acceptor{io},
-          workers{static_cast<std::size_t>(options.workers)} {}
+          readers{static_cast<std::size_t>(options.readers)} {}
 
     Result<> listen();
     net::awaitable<void> accept();
+    void welcome(tcp::socket socket);
+    void complain_of(const error_code& failed);
+    net::thread_pool& threads_of(Lane lane);
     void stop();
 
     // Connections live inside the io_context until it goes; so what they touch in their last moment comes before it.
     Options options;
     HttpDoor& door;
     Log& log;
-    std::atomic<std::size_t> connections{0}, streams{0}, slow{0};
+    std::atomic<std::size_t> connections{0}, streams{0};
     std::atomic<bool> stopping{false};
+    Traffic traffic{options.lane_max, options.lane_share_max};
+    Places places{{options.connections_max, options.strangers_max, options.strangers_of_one_address_max}};
     std::mutex mutex;
-    std::set<Connection*> open;
+    std::map<Places::Id, Connection*> open;
     net::ssl::context tls{net::ssl::context::tls_server};
     net::io_context io;
     tcp::acceptor acceptor;
-    net::thread_pool workers;
+    net::thread_pool writers{1}, enrolling{1}, readers, backups{1};
+    std::chrono::steady_clock::time_point next_complaint;
     std::vector<std::thread> threads;
     std::uint16_t port = 0;
 };
@@ -65,16 +73,21 @@ struct HttpServer::State {
 // Its requests, one after another, on a strand of its own: two threads never touch one connection.
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
-    Connection(HttpServer::State& server, tcp::socket socket)
-        : server_{server}, options_{server.options}, stream_{std::move(socket), server.tls} {
+    Connection(HttpServer::State& server, tcp::socket socket, Places::Id place, std::string peer)
+        : server_{server},
+          options_{server.options},
+          place_{place},
+          stream_{std::move(socket), server.tls},
+          peer_{std::move(peer)} {
         ++server_.connections;
         const std::lock_guard lock{server_.mutex};
-        server_.open.insert(this);
+        server_.open.emplace(place_, this);
     }
     ~Connection() {
         --server_.connections;
+        server_.places.leave(place_);
         const std::lock_guard lock{server_.mutex};
-        server_.open.erase(this);
+        server_.open.erase(place_);
     }
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -86,6 +99,15 @@ public:
         net::post(stream_.get_executor(), [weak = weak_from_this()] {
             if (const auto self = weak.lock())
                 if (!self->answering_) beast::get_lowest_layer(self->stream_).cancel();
+        });
+    }
+
+    // Its place was given to somebody else. Likewise called under the lock. Who has shown a token in the meantime
+    // stays.
+    void make_room() {
+        net::post(stream_.get_executor(), [weak = weak_from_this()] {
+            if (const auto self = weak.lock())
+                if (!self->known_) beast::get_lowest_layer(self->stream_).close();
         });
     }
 
@@ -103,11 +125,12 @@ private:
 
     HttpServer::State& server_;
     const HttpServer::Options& options_;
+    const Places::Id place_;
     beast::ssl_stream<beast::tcp_stream> stream_;
     beast::flat_buffer buffer_;
     std::string peer_;
     bool answering_ = false;
-    bool admitted_ = false;  // has asked something that it may ask
+    bool known_ = false;  // has shown a token that is good
 };
 
 }  // namespace bulkhead::shell

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <openssl/ssl.h>
 
+#include <algorithm>
+
 #include "bulkhead/shell/http_connection.hpp"
 
 namespace bulkhead::shell {
@@ -41,14 +43,63 @@ net::awaitable<void> HttpServer::State::accept() {
         if (failed == net::error::operation_aborted) co_return;
         if (failed) {
             // Out of file descriptors, mostly: wait for some to come back.
+            complain_of(failed);
             net::steady_timer pause{io, std::chrono::milliseconds{100}};
             co_await pause.async_wait(as_pair);
             continue;
         }
-        if (connections.load() >= options.connections_max) continue;  // closed by its end
-        const auto executor = socket.get_executor();
-        auto connection = std::make_shared<Connection>(*this, std::move(socket));
-        net::co_spawn(executor, [connection] { return connection->run(); }, net::detached);
+        welcome(std::move(socket));
+    }
+}
+
+namespace {
+
+// Of IPv6 the network: one machine may call itself by any address of its /64.
+std::string print_peer(const net::ip::address& address) {
+    if (!address.is_v6() || address.to_v6().is_v4_mapped()) return address.to_string();
+    auto bytes = address.to_v6().to_bytes();
+    std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+    return net::ip::make_address_v6(bytes).to_string();
+}
+
+}  // namespace
+
+void HttpServer::State::welcome(tcp::socket socket) {
+    error_code failed;
+    const auto remote = socket.remote_endpoint(failed);
+    if (failed) return;  // gone already
+    std::string peer = print_peer(remote.address());
+    const Places::Taken taken = places.take(peer);
+    if (!taken.place) return;  // closed by its end
+    if (taken.instead) {
+        const std::lock_guard lock{mutex};
+        if (const auto goes = open.find(*taken.instead); goes != open.end()) goes->second->make_room();
+    }
+    const auto executor = socket.get_executor();
+    auto connection = std::make_shared<Connection>(*this, std::move(socket), *taken.place, std::move(peer));
+    net::co_spawn(executor, [connection] { return connection->run(); }, net::detached);
+}
+
+// Once in a while: what keeps us from accepting would otherwise fill the disk as well.
+void HttpServer::State::complain_of(const error_code& failed) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_complaint) return;
+    next_complaint = now + std::chrono::seconds{10};
+    log.error("no connection can be accepted", {{"what", failed.message()},
+                                                {"connections", static_cast<std::int64_t>(connections.load())},
+                                                {"try", "raise the limit of open files: LimitNOFILE, ulimit -n"}});
+}
+
+net::thread_pool& HttpServer::State::threads_of(Lane lane) {
+    switch (lane) {
+        case Lane::write:
+            return writers;
+        case Lane::enrol:
+            return enrolling;
+        case Lane::backup:
+            return backups;
+        default:
+            return readers;
     }
 }
 
@@ -60,14 +111,14 @@ void HttpServer::State::stop() {
     });
     const auto close_resting = [this] {
         const std::lock_guard lock{mutex};
-        for (Connection* connection : open) connection->close_soon();
+        for (const auto& [place, connection] : open) connection->close_soon();
     };
     // Resting connections go at once; whoever is being answered gets a moment.
     for (int i = 0; i < 20 && connections.load() > 0; ++i) {
         close_resting();
         std::this_thread::sleep_for(std::chrono::milliseconds{50});
     }
-    workers.join();
+    for (net::thread_pool* pool : {&writers, &enrolling, &readers, &backups}) pool->join();
     io.stop();
     for (std::thread& thread : threads) thread.join();
 }

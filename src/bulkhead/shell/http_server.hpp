@@ -14,12 +14,23 @@
 
 namespace bulkhead::shell {
 
+// Where a request is worked on. Each lane has threads and a length of its own, so that whoever asks for something large
+// waits behind others who did the same, and not in the way of anything else.
+enum class Lane : std::uint8_t {
+    quick,   // at once, on the thread that read it
+    write,   // parses what is to be applied
+    enrol,   // the same, of strangers
+    read,    // takes disk, or much parsing and thought
+    backup,  // takes as long as it takes
+};
+inline constexpr std::size_t lanes = 5;
+
 // A request that may come in: which route, and who asks.
 struct Admission {
     std::size_t route = 0;  // of the door's own table
     std::map<std::string, std::string, std::less<>> parameters;
-    auth::Caller caller;
-    bool slow = false;  // takes disk or much parsing: not on a thread that serves others
+    auth::Caller caller;  // without a token_id: a stranger
+    Lane lane = Lane::quick;
     std::size_t body_max = 0;
 };
 
@@ -42,19 +53,22 @@ public:
         std::string certificate;  // PEM, the chain up to the fleet's CA
         std::string key;          // PEM
         int threads = 2;
-        int workers = 1;  // for what is slow
+        int readers = 2;  // threads of that lane; the others have one each
         std::size_t header_bytes_max = 16 << 10;
         std::size_t body_bytes_max = 4 << 20;
         std::size_t connections_max = 1024;
-        std::size_t slow_max = 64;  // waiting for a worker
+        std::size_t strangers_max = 768;  // connections that have not shown a token
+        std::size_t strangers_of_one_address_max = 64;
+        std::size_t lane_max = 64;        // requests in one lane, from taken to answered
+        std::size_t lane_share_max = 16;  // of one token among them
         std::size_t streams_max = 512;
         Duration handshake_within{10'000};
         Duration header_within{10'000};  // from its first byte
         Duration body_within{30'000};
-        Duration answer_within{60'000};
-        Duration write_within{30'000};  // one answer, or one piece of a stream
-        Duration idle{60'000};          // between two requests
-        Duration stream_pulse{15'000};  // a sign of life on a stream that has nothing to say
+        Duration answer_within{60'000};  // except for backups
+        Duration write_within{30'000};   // one answer, or one piece of a stream
+        Duration idle{60'000};           // between two requests
+        Duration stream_pulse{15'000};   // a sign of life on a stream that has nothing to say
     };
 
     // The door must outlive the server.

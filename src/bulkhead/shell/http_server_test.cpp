@@ -43,7 +43,13 @@ public:
     }
     std::expected<Admission, Response> admit(const Head& head) override {
         if (head.target.path == "/denied") return std::unexpected(problem(Error{Code::denied, "no", "ask"}));
-        return Admission{.slow = head.target.path == "/slow", .body_max = 1000};
+        const std::string& path = head.target.path;
+        return Admission{.caller = {.token_id = head.authorization},
+                         .lane = path == "/slow" || path == "/slow-file" || path == "/question" ? Lane::read
+                                 : path == "/write"                                             ? Lane::write
+                                 : path == "/backup"                                            ? Lane::backup
+                                                                                                : Lane::quick,
+                         .body_max = 1000};
     }
     void handle(const Admission&, Request request, Respond respond) override {
         const std::string& path = request.head.target.path;
@@ -55,7 +61,15 @@ public:
             });
             return;
         }
-        if (path == "/file") return respond({.content_type = "text/plain", .file = file});
+        if (path == "/question") {  // answered when the test wants it
+            const std::lock_guard lock{mutex};
+            questions.push_back(respond);
+            return;
+        }
+        if (path == "/file" || path == "/backup" || path == "/slow-file") {
+            if (path != "/file") std::this_thread::sleep_for(400ms);
+            return respond({.content_type = "text/plain", .file = std::make_shared<TemporaryFile>(file)});
+        }
         if (path == "/ticks") return respond({.content_type = "text/event-stream", .feed = std::make_shared<Ticks>()});
         if (path == "/silence")
             return respond({.content_type = "text/event-stream", .feed = std::make_shared<Silence>()});
@@ -64,8 +78,20 @@ public:
     }
     void note(const Admission*, int status, std::int64_t) override { last_status = status; }
 
+    std::size_t asked() {
+        const std::lock_guard lock{mutex};
+        return questions.size();
+    }
+    void answer_all() {
+        const std::lock_guard lock{mutex};
+        for (const Respond& respond : questions) respond({.body = "so"});
+        questions.clear();
+    }
+
     std::atomic<int> last_status{0};
     std::string file;
+    std::mutex mutex;
+    std::vector<Respond> questions;
 
 private:
     std::vector<std::thread> threads_;
@@ -80,6 +106,8 @@ const auth::KeyPair& test_server() {
         *auth::issue_server(test_ca(), {{"localhost"}, {"127.0.0.1"}}, {{0}, {4'000'000'000'000}});
     return made;
 }
+
+const std::string token = "Authorization: somebody\r\n";
 
 struct Serving {
     explicit Serving(HttpServer::Options options = {}) {
@@ -155,21 +183,22 @@ TEST(HttpServer, everything_has_an_end) {
         int status;
     };
     const Row rows[] = {
-        {"a header too large", "GET / HTTP/1.1\r\nX: " + std::string(4000, 'a') + "\r\n\r\n", 431},
-        {"a target too long", "GET /" + std::string(3000, 'a') + " HTTP/1.1\r\n\r\n", 431},
-        {"a body larger than the server reads", "POST /a HTTP/1.1\r\nContent-Length: 6000\r\n\r\n", 413},
-        {"a body larger than the route reads", "POST /a HTTP/1.1\r\nContent-Length: 2000\r\n\r\n", 413},
-        {"a body of nonsense length", "POST /a HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
-        {"a body of two lengths", "POST /a HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400},
-        {"a body of absurd length", "POST /a HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
+        {"a header too large", "GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(4000, 'a') + "\r\n\r\n", 431},
+        {"a target too long", "GET /" + std::string(3000, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
+        {"a body larger than the server reads", "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 6000\r\n\r\n", 413},
+        {"a body larger than the route reads", "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\n", 413},
+        {"a body of nonsense length", "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400},
+        {"a body of two lengths", "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400},
+        {"a body of absurd length", "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
         {"chunks too large",
-         "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + std::string(2000, 'a') + "\r\n0\r\n\r\n",
+         "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" + std::string(2000, 'a') +
+             "\r\n0\r\n\r\n",
          413},
         {"garbage", "\x01\x02\x03\x04 nonsense\r\n\r\n", 400},
-        {"a path that climbs", "GET /../../etc/passwd HTTP/1.1\r\n\r\n", 400},
-        {"an unknown method", "BREW /pot HTTP/1.1\r\n\r\n", 405},
-        {"a blank in the target", "GET /a b HTTP/1.1\r\n\r\n", 400},
-        {"a header without an end of name", "GET / HTTP/1.1\r\nnocolon\r\n\r\n", 400},
+        {"a path that climbs", "GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+        {"an unknown method", "BREW /pot HTTP/1.1\r\nHost: x\r\n\r\n", 405},
+        {"a blank in the target", "GET /a b HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+        {"a header without an end of name", "GET / HTTP/1.1\r\nHost: x\r\nnocolon\r\n\r\n", 400},
     };
     for (const Row& row : rows) {
         Probe probe{serving.port()};
@@ -193,7 +222,7 @@ TEST(HttpServer, slow_and_silent_clients_are_hung_up_on) {
     }
     {
         Probe plain{serving.port(), {}, false};
-        ASSERT_TRUE(plain.send("GET / HTTP/1.1\r\n\r\n"));  // no TLS at all
+        ASSERT_TRUE(plain.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));  // no TLS at all
         EXPECT_TRUE(plain.closed_within(3s)) << "plain HTTP";
     }
     {
@@ -209,7 +238,7 @@ TEST(HttpServer, slow_and_silent_clients_are_hung_up_on) {
     }
     {
         Probe stalled{serving.port()};
-        ASSERT_TRUE(stalled.send("POST /a HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf"));
+        ASSERT_TRUE(stalled.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf"));
         EXPECT_TRUE(stalled.closed_within(3s)) << "half a body";
     }
     {
@@ -239,10 +268,10 @@ TEST(HttpServer, takes_no_more_connections_than_it_said) {
     std::vector<std::unique_ptr<Probe>> open;
     for (int i = 0; i < 3; ++i) {
         open.push_back(std::make_unique<Probe>(serving.port()));
-        ASSERT_TRUE(open.back()->ask("GET", "/a"));
+        ASSERT_TRUE(open.back()->ask("GET", "/a", {}, token));
     }
     Probe fourth{serving.port()};
-    EXPECT_FALSE(fourth.connected());
+    EXPECT_FALSE(fourth.connected()) << "whoever holds a token is not sent away";
     open.pop_back();
     bool again = false;
     for (int i = 0; i < 50 && !again; ++i) {
@@ -251,6 +280,93 @@ TEST(HttpServer, takes_no_more_connections_than_it_said) {
         again = later.connected() && later.ask("GET", "/a").has_value();
     }
     EXPECT_TRUE(again) << "when one goes, another may come";
+}
+
+TEST(HttpServer, one_address_cannot_lock_the_others_out) {
+    HttpServer::Options options;
+    options.connections_max = 20;
+    options.strangers_max = 10;
+    options.strangers_of_one_address_max = 4;
+    const Serving serving{options};
+    Probe known{serving.port()};
+    ASSERT_TRUE(known.ask("GET", "/a", {}, token));
+    std::vector<std::unique_ptr<Probe>> crowd;
+    for (int i = 0; i < 60; ++i) {
+        crowd.push_back(std::make_unique<Probe>(serving.port()));
+        // Some ask what everybody may ask, some begin a request, some say nothing.
+        if (i % 3 == 0) crowd.back()->ask("GET", "/a");
+        if (i % 3 == 1) crowd.back()->send("GET /a HT");
+    }
+    EXPECT_LE(serving.server->connections(), 8u);
+    EXPECT_EQ(known.ask("GET", "/a", {}, token)->status, 200) << "who was here is here";
+    Probe newcomer{serving.port()};
+    ASSERT_TRUE(newcomer.connected());
+    EXPECT_EQ(newcomer.ask("GET", "/a", {}, token)->status, 200) << "and who comes gets in";
+    for (int i = 0; i < 20; ++i) crowd.push_back(std::make_unique<Probe>(serving.port()));
+    EXPECT_EQ(newcomer.ask("GET", "/a", {}, token)->status, 200) << "and stays";
+}
+
+TEST(HttpServer, only_a_token_makes_an_acquaintance) {
+    HttpServer::Options options;
+    options.header_within = Duration{300};
+    const Serving serving{options};
+    Probe stranger{serving.port()}, known{serving.port()};
+    ASSERT_TRUE(stranger.ask("GET", "/a"));
+    ASSERT_TRUE(known.ask("GET", "/a", {}, token));
+    EXPECT_TRUE(stranger.closed_within(3s));
+    EXPECT_FALSE(known.closed_within(600ms));
+}
+
+TEST(HttpServer, writes_do_not_wait_behind_questions_and_no_token_asks_too_many) {
+    HttpServer::Options options;
+    options.lane_max = 6;
+    options.lane_share_max = 4;
+    Serving serving{options};
+    std::vector<std::unique_ptr<Probe>> asking;
+    const auto ask_as = [&](const std::string& who) {
+        asking.push_back(std::make_unique<Probe>(serving.port()));
+        ASSERT_TRUE(asking.back()->send("GET /question HTTP/1.1\r\nHost: x\r\nAuthorization: " + who + "\r\n\r\n"));
+        for (int i = 0; i < 100 && serving.echo.asked() < asking.size(); ++i) std::this_thread::sleep_for(10ms);
+    };
+    for (int i = 0; i < 4; ++i) ask_as("eve");
+    Probe eve{serving.port()}, bob{serving.port()};
+    const auto refused = eve.ask("GET", "/question", {}, "Authorization: eve\r\n");
+    EXPECT_EQ(refused->status, 429);
+    EXPECT_EQ(refused->headers.at("retry-after"), "1");
+    EXPECT_EQ(eve.ask("PUT", "/write", "x", "Authorization: eve\r\n")->status, 200) << "another lane";
+    for (int i = 0; i < 2; ++i) ask_as("bob");
+    EXPECT_EQ(bob.ask("GET", "/question", {}, "Authorization: ann\r\n")->status, 429) << "the lane is full";
+    EXPECT_EQ(bob.ask("PUT", "/write", "x")->status, 200);
+    serving.echo.answer_all();
+    for (const auto& probe : asking) EXPECT_EQ(probe->hear()->body, "so");
+    EXPECT_EQ(eve.ask("GET", "/slow", {}, "Authorization: eve\r\n")->status, 200) << "what is answered counts no more";
+}
+
+TEST(HttpServer, speaks_http_to_the_letter) {
+    HttpServer::Options options;
+    const Serving serving{options};
+    struct Row {
+        std::string_view says;
+        std::string bytes;
+        int status;
+    };
+    const Row rows[] = {
+        {"no host", "GET /a HTTP/1.1\r\nX: y\r\n\r\n", 400},
+        {"two hosts", "GET /a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
+        {"HTTP/1.0 needs none", "GET /a HTTP/1.0\r\n\r\n", 200},
+    };
+    for (const Row& row : rows) {
+        Probe probe{serving.port()};
+        ASSERT_TRUE(probe.send(row.bytes));
+        EXPECT_EQ(probe.hear()->status, row.status) << row.says;
+    }
+    Probe probe{serving.port()};
+    const auto head = probe.ask("HEAD", "/ticks");
+    EXPECT_EQ(head->status, 200);
+    EXPECT_EQ(head->headers.at("content-type"), "text/event-stream");
+    EXPECT_FALSE(head->headers.contains("content-length")) << "nobody knows how long a stream is";
+    EXPECT_EQ(probe.ask("GET", "/a")->status, 200);
+    EXPECT_EQ(probe.ask("PATCH", "/a")->headers.at("allow"), "GET, HEAD, POST, PUT, DELETE");
 }
 
 TEST(HttpServer, streams_go_on_until_they_are_over) {
@@ -279,6 +395,22 @@ TEST(HttpServer, sends_a_file_and_removes_it) {
     Probe probe{serving.port()};
     EXPECT_EQ(probe.ask("GET", "/file")->body.size(), 300'000u);
     EXPECT_EQ(probe.ask("GET", "/a")->status, 200) << "after which the connection goes on";
+    EXPECT_FALSE(std::filesystem::exists(serving.echo.file));
+}
+
+TEST(HttpServer, a_file_that_comes_too_late_is_removed_all_the_same) {
+    const ScratchFolder folder;
+    HttpServer::Options options;
+    options.answer_within = Duration{100};
+    Serving serving{options};
+    serving.echo.file = folder / "copy";
+    const auto write_file = [&] { std::ofstream{serving.echo.file} << "copy"; };
+    write_file();
+    Probe probe{serving.port()};
+    EXPECT_EQ(probe.ask("GET", "/backup")->body, "copy") << "a backup takes as long as it takes";
+    write_file();
+    EXPECT_EQ(probe.ask("GET", "/slow-file")->status, 504);
+    for (int i = 0; i < 100 && std::filesystem::exists(serving.echo.file); ++i) std::this_thread::sleep_for(20ms);
     EXPECT_FALSE(std::filesystem::exists(serving.echo.file));
 }
 

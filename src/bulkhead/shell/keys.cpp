@@ -44,8 +44,22 @@ Result<std::string> kept(const std::string& path, Make&& make) {
     return made;
 }
 
+// Two files that make sense only together. `later`: what is written right after them, so that without it the first
+// start was cut short, and nobody has relied on the half that is there.
+Result<> check_both(const std::string& one, const std::string& other, const std::string& later,
+                    const std::string& remedy) {
+    if (exists(one) == exists(other) || !exists(later)) return {};
+    const std::string& here = exists(one) ? one : other;
+    const std::string& lost = exists(one) ? other : one;
+    return fail(Code::corrupt, fmt::format("{} is here, and {} is not", here, lost), remedy);
+}
+
 Result<auth::KeyPair> open_ca(const std::string& directory, Instant now) {
     const std::string key = directory + "/ca.key", certificate = directory + "/ca.crt";
+    const auto both = check_both(key, certificate, directory + "/server.pem",
+                                 "put it back from a copy of this folder (the certificate is also the last one in "
+                                 "server.pem, and every agent keeps it); or remove both, and enrol every node again");
+    if (!both) return std::unexpected(both.error());
     if (!exists(key) || !exists(certificate)) {
         auto made = auth::create_ca("Bulkhead fleet CA", {now + skew, now + ca_lasts});
         if (!made) return made;
@@ -58,10 +72,21 @@ Result<auth::KeyPair> open_ca(const std::string& directory, Instant now) {
     if (!key_text) return std::unexpected(key_text.error());
     auto certificate_text = auth::read_secret(certificate);
     if (!certificate_text) return std::unexpected(certificate_text.error());
-    return auth::KeyPair{*std::move(key_text), *std::move(certificate_text)};
+    auth::KeyPair pair{*std::move(key_text), *std::move(certificate_text)};
+    if (const auto fits = auth::check_pair(pair); !fits)
+        return fail(Code::corrupt, fmt::format("{} and {}: {}", key, certificate, fits.error().what),
+                    "put both back from one copy of this folder");
+    return pair;
 }
 
-// Issued anew when it runs out soon or the names have changed; nobody pins it, the CA is what is trusted.
+// A certificate and its authority's, one after the other, as clients get to see them.
+bool is_chain_of(const auth::KeyPair& ca, const std::string& chain) {
+    if (!chain.ends_with(ca.certificate)) return false;
+    return auth::check_issued(ca.certificate, chain.substr(0, chain.size() - ca.certificate.size())).has_value();
+}
+
+// Issued anew when it runs out soon, or the names or the authority have changed; nobody pins it, the CA is what is
+// trusted.
 Result<auth::KeyPair> open_server(const std::string& directory, const auth::KeyPair& ca, const auth::ServerNames& names,
                                   Instant now) {
     const std::string path = directory + "/server.pem", about = directory + "/server.names";
@@ -74,7 +99,7 @@ Result<auth::KeyPair> open_server(const std::string& directory, const auth::KeyP
             std::from_chars(told->data(), told->data() + std::min(blank, told->size()), until);
             const std::size_t split = pem->find("-----BEGIN CERTIFICATE");
             if (blank != told->npos && told->substr(blank + 1) == wanted && until > (now + renew_before).ms &&
-                split != pem->npos)
+                split != pem->npos && is_chain_of(ca, pem->substr(split)))
                 return auth::KeyPair{pem->substr(0, split), pem->substr(split)};
         }
     }
@@ -103,6 +128,9 @@ Result<ServerKeys> open_keys(const ServerKeysWish& wish) {
     if (!ca) return std::unexpected(ca.error());
     auto server = open_server(wish.directory, *ca, wish.names, wish.now);
     if (!server) return std::unexpected(server.error());
+    const auto both = check_both(wish.directory + "/log.seed", wish.directory + "/log.origin",
+                                 wish.directory + "/log.vkey", "put it back from a copy of this folder");
+    if (!both) return std::unexpected(both.error());
     const auto seed = kept(wish.directory + "/log.seed", [] { return random_bytes(32); });
     if (!seed) return std::unexpected(seed.error());
     auto log = evidence::SigningKey::from_seed(*seed);
@@ -118,10 +146,13 @@ Result<ServerKeys> open_keys(const ServerKeysWish& wish) {
         return fail(Code::conflict, fmt::format("this log is called {}, not {}", *origin, wish.log_origin),
                     "a log keeps its name for life; leave the option out");
     // For whoever checks the log: not a secret, but of no use to others either.
-    const auto verifier = kept(wish.directory + "/log.vkey", [&]() -> Result<std::string> {
-        return print(evidence::VerifierKey{*origin, log->public_key()}) + "\n";
-    });
-    if (!verifier) return std::unexpected(verifier.error());
+    const std::string verifier = print(evidence::VerifierKey{*origin, log->public_key()}) + "\n";
+    const auto told = kept(wish.directory + "/log.vkey", [&]() -> Result<std::string> { return verifier; });
+    if (!told) return std::unexpected(told.error());
+    if (*told != verifier)
+        return fail(Code::corrupt,
+                    fmt::format("{0}/log.vkey, which others trust, is not of {0}/log.seed", wish.directory),
+                    "put both back from one copy of this folder");
     const std::string token_file = wish.directory + "/admin.token";
     const auto token = kept(token_file, []() -> Result<std::string> { return auth::new_token() + "\n"; });
     if (!token) return std::unexpected(token.error());

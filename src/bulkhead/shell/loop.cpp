@@ -40,7 +40,7 @@ void append(std::vector<T>& to, std::vector<T>&& from) {
 }
 
 struct Item {
-    std::optional<Event> event;  // nothing: only rows are to be written
+    Event event;
     Loop::Done done;
     std::vector<Row> also;
     std::uint64_t request = 0;
@@ -81,6 +81,7 @@ struct Loop::State {
     std::optional<Core> core;
     Instant clock;
     std::int64_t epoch = 0, log_size = 0, epoch_wanted = 0;
+    int rises = 0;
     Steady::time_point next_tick, next_try, next_rise;
 
     std::mutex mutex;
@@ -102,7 +103,8 @@ Result<> Loop::State::begin(std::int64_t epoch_at_least) {
         if (!opened) return std::unexpected(opened.error());
         store.emplace(*std::move(opened));
     }
-    const auto raised = store->raise_epoch(epoch_at_least);
+    // Minutes: even a store that was put back to where it was a day ago begins above every epoch it had since.
+    const auto raised = store->raise_epoch(std::max(epoch_at_least, settings.clock().ms / 60'000));
     if (!raised) return std::unexpected(raised.error());
     epoch = *raised;
 
@@ -195,12 +197,15 @@ void Loop::State::refuse(std::vector<Item>& items, const Error& why) {
     items.clear();
 }
 
-// A node has obeyed a later reign than ours: this store was restored from a backup. The new reign stands above that.
+// A node has obeyed a reign that the store has forgotten: it was restored from a backup. The new reign stands above
+// that.
 void Loop::State::rise_above(std::int64_t seen) {
     constexpr std::int64_t believable = 1'000'000;  // more reigns than any store can have had: the node is lying
     constexpr std::chrono::seconds patience{5};     // nor may a node that lies make us start anew all the time
-    if (seen <= epoch || seen - epoch > believable || Steady::now() < next_rise) return;
+    constexpr int often_enough = 16;
+    if (seen < epoch || seen - epoch > believable || Steady::now() < next_rise || rises == often_enough) return;
     next_rise = Steady::now() + patience;
+    ++rises;
     log.warning("a node has obeyed a later epoch; starting a new one above it", {{"seen", seen}, {"ours", epoch}});
     epoch_wanted = seen;
     set(LoopState::read_only);
@@ -224,9 +229,7 @@ void Loop::State::perform(std::vector<Item> items) {
     };
     for (Item& item : items) {
         ++meter.events;
-        Effects effects;
-        if (item.event) effects = core->apply(at, *item.event);
-        if (!item.event) effects.answers.push_back({.request = item.request});
+        Effects effects = core->apply(at, item.event);
         bool refused = false;
         if (item.done) {
             invariant(effects.answers.size() == 1 && effects.answers[0].request == item.request,
@@ -237,11 +240,15 @@ void Loop::State::perform(std::vector<Item> items) {
         }
         collect(std::move(effects), refused ? std::vector<Row>{} : std::move(item.also));
     }
-    if (Steady::now() >= next_tick || core->wants_tick()) {
+    const bool ticks = Steady::now() >= next_tick || core->wants_tick();
+    if (ticks) {
         collect(core->apply(at, Tick{}), {});
         next_tick = Steady::now() + in_ms(settings.tick);
     }
-    if (const Result<> committed = commit(all); !committed) {
+    // A commit finds out who leads. Where there is none, whoever is answered must not be told what is true no longer,
+    // and nodes must not be kept by a master that has been replaced: so it is looked up, and once a second at least.
+    const bool look = !all.durable() && (ticks || !waiting.empty() || all.epoch_seen != 0);
+    if (const Result<> committed = look ? store->still_newest(epoch) : commit(all); !committed) {
         after_failure(committed.error());
         const Error why = nothing_written(
             committed.error().code == Code::unavailable
@@ -253,7 +260,9 @@ void Loop::State::perform(std::vector<Item> items) {
     }
     for (Follower* follower : followers) follower->allowed(all);
     for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i](std::move(answers[i]));
-    rise_above(all.epoch_seen);
+    if (all.epoch_seen == 0) return;
+    if (core->restoring()) return rise_above(all.epoch_seen);
+    log.warning("a node claims an epoch that was not; revoke it and look at it", {{"claimed", all.epoch_seen}});
 }
 
 // What the core believes now was never written: it goes, and nobody was told.
@@ -341,7 +350,7 @@ Result<> may_write(LoopState state) {
 
 }  // namespace
 
-Result<> Loop::enqueue(std::optional<Event> event, Done done, std::vector<Row> also) {
+Result<> Loop::enqueue(Event event, Done done, std::vector<Row> also) {
     State& state = *state_;
     if (auto may = may_write(state.current.load()); !may) return may;
     {
@@ -349,16 +358,16 @@ Result<> Loop::enqueue(std::optional<Event> event, Done done, std::vector<Row> a
         if (state.stopping) return fail(Code::unavailable, "the server is stopping", "ask again when it is back");
         // Nodes may fill the queue only in part, so that an operator is heard while ten thousand of them come back.
         // That a session is over must always be heard: the core would wait for it, and there is one for each session.
-        const bool from_node = !done;
+        const Command* const asked = std::get_if<Command>(&event);
+        const bool from_node = !done || (asked != nullptr && std::holds_alternative<command::Renew>(asked->what));
         const std::size_t room = from_node ? state.settings.queue - state.settings.queue / 4 : state.settings.queue;
-        if (state.queue.size() >= room && !(event && std::holds_alternative<AgentGone>(*event))) {
+        if (state.queue.size() >= room && !std::holds_alternative<AgentGone>(event)) {
             ++state.meter.refused;
             return fail(Code::exhausted, fmt::format("{} requests are waiting already", state.queue.size()),
                         "ask again in a second");
         }
         const std::uint64_t request = state.next_request++;
-        if (event)
-            if (auto* command = std::get_if<Command>(&*event)) command->request = request;
+        if (auto* command = std::get_if<Command>(&event)) command->request = request;
         state.queue.push_back({std::move(event), std::move(done), std::move(also), request});
     }
     state.wake.notify_one();
@@ -368,11 +377,6 @@ Result<> Loop::enqueue(std::optional<Event> event, Done done, std::vector<Row> a
 Result<> Loop::submit(std::string actor, decltype(Command::what) what, Done done, std::vector<Row> also) {
     invariant(done != nullptr, "whoever submits a command hears its answer");
     return enqueue(Command{.actor = std::move(actor), .what = std::move(what)}, std::move(done), std::move(also));
-}
-
-Result<> Loop::write(std::vector<Row> rows, Done done) {
-    invariant(done != nullptr, "whoever writes hears that it is durable");
-    return enqueue(std::nullopt, std::move(done), std::move(rows));
 }
 
 Result<> Loop::tell(Event event) {

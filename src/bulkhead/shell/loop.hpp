@@ -75,8 +75,6 @@ public:
     // Rows that are the shell's own, made durable with the command unless that is refused.
     // `exhausted` when too much is waiting, `unavailable` while nothing can be written; then `done` is not called.
     Result<> submit(std::string actor, decltype(Command::what) what, Done done, std::vector<Row> also = {});
-    // Only rows of the shell's own.
-    Result<> write(std::vector<Row> rows, Done done);
     // Something from a node. Refused likewise; a node says everything again until it is acknowledged.
     Result<> tell(Event event);
     // Waits for the answer: for the start, and for tests.
@@ -88,7 +86,7 @@ public:
     void stop();  // what was taken is committed and answered; what waits is refused
 
 private:
-    Result<> enqueue(std::optional<Event> event, Done done, std::vector<Row> also);
+    Result<> enqueue(Event event, Done done, std::vector<Row> also);
 
     struct State;
     explicit Loop(std::unique_ptr<State> state);

@@ -80,15 +80,17 @@ bool within(std::chrono::milliseconds limit, const std::function<bool()>& holds)
 
 TEST(Loop, an_answer_means_that_it_is_durable_and_can_be_read) {
     const ScratchFolder folder;
+    std::int64_t before = 0;
     {
         Running running{folder};
         const Answer answer = running.loop->ask("admin", apply(policy_yaml + "---\n" + tenant_yaml));
         ASSERT_TRUE(answer.outcome) << answer.outcome.error().what;
         EXPECT_TRUE(running.notes.catalog.get(ObjectKind::tenant, "acme"));
+        before = running.notes.epochs.back();
     }
     Running again{folder};
     EXPECT_TRUE(again.notes.catalog.get(ObjectKind::tenant, "acme")) << "it survives the process";
-    EXPECT_EQ(again.notes.epochs.back(), 2) << "and each start is a reign of its own";
+    EXPECT_GT(again.notes.epochs.back(), before) << "and each start is a reign of its own";
     for (std::size_t i = 1; i < again.notes.indexes.size(); ++i)
         EXPECT_EQ(again.notes.indexes[i], again.notes.indexes[i - 1] + 1);
 }
@@ -116,10 +118,6 @@ TEST(Loop, rows_that_go_with_a_command_go_with_its_fate) {
         };
         EXPECT_FALSE(send(tenant_yaml, 1));
         EXPECT_TRUE(send(policy_yaml, 2));
-        std::promise<Answer> done;
-        EXPECT_TRUE(
-            running.loop->write({{Table::token, 3, "{}", false}}, [&](Answer answer) { done.set_value(answer); }));
-        EXPECT_TRUE(done.get_future().get().outcome);
     }
     auto store = store::Store::open({.path = folder / "store.db"});
     ASSERT_TRUE(store);
@@ -128,7 +126,7 @@ TEST(Loop, rows_that_go_with_a_command_go_with_its_fate) {
         if (row.table == Table::token) tokens.push_back(row.key);
         return {};
     }));
-    EXPECT_THAT(tokens, testing::ElementsAre(2, 3));
+    EXPECT_THAT(tokens, testing::ElementsAre(2));
 }
 
 TEST(Loop, time_never_runs_back_even_when_the_machine_says_so) {

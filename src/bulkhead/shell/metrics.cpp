@@ -77,7 +77,7 @@ std::array<std::uint64_t, 4> Metrics::units(const Catalog& catalog) {
         if (const auto known = census_.find(object->name);
             known != census_.end() && known->second.version == object->version) {
             census = known->second;
-        } else if (const auto node = from_json<GpuNode>("a node", object->body)) {
+        } else if (const auto node = from_json<GpuNode>("a node", object->body, own_text)) {
             census.version = object->version;
             const auto count = [&](CleanState state) { ++census.units[static_cast<std::size_t>(state)]; };
             for (const NodeGpus& gpus : node->status.gpus)

@@ -13,6 +13,7 @@
 #include "bulkhead/auth/token.hpp"
 #include "bulkhead/core/event.hpp"
 #include "bulkhead/shell/http.hpp"
+#include "bulkhead/shell/http_server.hpp"
 
 namespace bulkhead::shell {
 
@@ -48,7 +49,7 @@ struct Route {
     Method method{};
     std::string_view pattern;  // "/v1/{kind}/{name}": {kind} one of the six, {name} a DNS label, {path} any rest
     Access access = Access::write;
-    bool slow = false;
+    Lane lane = Lane::quick;
     Body body = Body::none;
     std::string_view operation;  // of OpenAPI
     std::string_view about;

@@ -97,7 +97,7 @@ TEST(Routes, a_path_that_leads_nowhere_says_the_nearest) {
          {Row{Method::get, "/v1/node", 404, "/v1/nodes"}, Row{Method::get, "/v1/leeses/x", 404, "/v1/leases"},
           Row{Method::get, "/healtz", 404, "/healthz"}, Row{Method::get, "/v1/nodes/UPPER", 404, ""},
           Row{Method::get, "/v1/nodes/a/b/c", 404, ""}, Row{Method::get, "/", 404, "openapi"},
-          Row{Method::put, "/v1/nodes", 405, "GET or POST"}, Row{Method::post, "/healthz", 405, "GET"},
+          Row{Method::put, "/v1/nodes", 405, "GET or HEAD or POST"}, Row{Method::post, "/healthz", 405, "GET"},
           Row{Method::get, "/v1/nodes?limitt=3", 400, "limit"}}) {
         const auto found = match(row.method, target(row.path));
         ASSERT_FALSE(found) << row.path;

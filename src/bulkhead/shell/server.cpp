@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,11 +15,14 @@
 #include <thread>
 
 #include "bulkhead/audit/tile_reader.hpp"
+#include "bulkhead/auth/secret_file.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/shell/agent_door.hpp"
 #include "bulkhead/shell/api.hpp"
 #include "bulkhead/shell/catalog.hpp"
+#include "bulkhead/shell/grpc_log.hpp"
 #include "bulkhead/shell/http_server.hpp"
+#include "bulkhead/shell/issuer.hpp"
 #include "bulkhead/shell/keys.hpp"
 #include "bulkhead/shell/log_publisher.hpp"
 #include "bulkhead/shell/loop.hpp"
@@ -46,14 +50,16 @@ private:
 
 class TokenFollower final : public Follower {
 public:
-    TokenFollower(auth::TokenBook& book, Log& log) : book_{book}, log_{log} {}
+    TokenFollower(auth::TokenBook& book, Catalog& catalog, Log& log) : book_{book}, catalog_{catalog}, log_{log} {}
     void loaded(const Reign& reign) override { take(reign.rows); }
     void committed(const Batch& batch) override { take(batch.rows); }
 
 private:
     void take(std::span<const Row> rows) {
+        bool any = false;
         for (const Row& row : rows) {
             if (row.table != Table::token) continue;
+            any = true;
             if (row.erased) {
                 for (const auth::StoredToken& token : book_.list())
                     if (token_row(token).key == row.key) book_.erase(token.id);
@@ -63,8 +69,10 @@ private:
             Result<> put = token ? book_.put(*std::move(token)) : std::unexpected(token.error());
             if (!put) log_.error("a token cannot be read; it is not good", {{"what", put.error().what}});
         }
+        if (any) catalog_.wake();  // watches of a token that was taken back end now
     }
     auth::TokenBook& book_;
+    Catalog& catalog_;
     Log& log_;
 };
 
@@ -93,13 +101,19 @@ std::string with_port(const std::string& host, std::uint16_t port) {
 
 }  // namespace
 
+std::string restored_mark(const std::string& data) { return data + "/restored"; }
+
+Result<> mark_restored(const std::string& data) {
+    return auth::write_secret(restored_mark(data), "restored from a backup; not every node was heard of yet\n");
+}
+
 struct Server::State {
     State(ServerOptions options_, Log& log_)
         : options{std::move(options_)},
           log{log_},
           catalog{machine_clock().ms},
           catalog_follower{catalog},
-          token_follower{tokens, log},
+          token_follower{tokens, catalog, log},
           agent_door{registry, Duration{options.silent_after.ms / 3}, log} {}
 
     Result<> start();
@@ -123,6 +137,7 @@ struct Server::State {
     std::unique_ptr<LogPublisher> publisher;
     std::unique_ptr<Certificates> certificates;
     std::unique_ptr<Loop> loop;
+    GrpcLog grpc_log{log};
     std::unique_ptr<wire::AgentServer> agents;
     std::unique_ptr<Api> api;
     std::unique_ptr<HttpServer> http;
@@ -149,6 +164,7 @@ Result<bool> Server::State::take_in_what_a_backup_lost(store::Store& store, cons
         if (!hash) return fail(Code::corrupt, fmt::format("entry {} of the published log is no hash", index), "");
         lost.push_back(*hash);
     }
+    if (auto marked = mark_restored(options.data); !marked) return std::unexpected(marked.error());
     if (auto imported = store.import_lost_leaves(position->log_size, lost); !imported)
         return std::unexpected(imported.error());
     log.warning("the store is older than the published log: it goes on as restored from a backup",
@@ -156,11 +172,31 @@ Result<bool> Server::State::take_in_what_a_backup_lost(store::Store& store, cons
     return true;
 }
 
+namespace {
+
+// Each connection and each agent is a file; what is usual for a shell, 1024, is little for a server.
+void raise_file_limit(Log& log) {
+    constexpr rlim_t enough = 4096;
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    const rlim_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
+    const bool raised = before == limit.rlim_max || ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+    const rlim_t now = raised ? limit.rlim_max : before;
+    if (now < enough)
+        log.warning("few files may be open at once",
+                    {{"limit", static_cast<std::int64_t>(now)}, {"try", "LimitNOFILE=65536, or ulimit -Hn"}});
+}
+
+}  // namespace
+
 Result<> Server::State::start() {
+    raise_file_limit(log);
     if (auto made = make_directory(options.data); !made) return made;
     auto opened = open_keys({options.data + "/keys", names_for(options), options.log_origin, machine_clock()});
     if (!opened) return std::unexpected(opened.error());
     keys.emplace(*std::move(opened));
+    const auto issuer = Issuer::make(keys->ca, options.node_certificate_lasts);
+    if (!issuer) return std::unexpected(issuer.error());
     if (auto put = tokens.put(keys->bootstrap); !put) return put;
     tiles = options.data + "/tiles";
     const store::Options store_options{.path = options.data + "/bulkhead.db",
@@ -176,12 +212,12 @@ Result<> Server::State::start() {
     if (!lost) return std::unexpected(lost.error());
 
     publisher = std::make_unique<LogPublisher>(*std::move(log_tiles), store_options, log);
-    certificates = std::make_unique<Certificates>(store_options, store->secret(), tiles, verifier);
+    certificates = std::make_unique<Certificates>(store_options, tiles, verifier);
     Loop::Settings settings{.store = store_options, .tick = options.tick};
     settings.core.silent_after = options.silent_after;
     settings.core.lost_after = options.lost_after;
     settings.core.simulated_fleet = options.simulated_fleet;
-    settings.core.restored = options.restored || *lost;
+    settings.core.restored = *lost || std::filesystem::exists(restored_mark(options.data));
     settings.on_fenced = [this](const Error& error) {
         const std::lock_guard lock{mutex};
         fenced = error;
@@ -191,7 +227,11 @@ Result<> Server::State::start() {
                     log, *std::move(store));
     if (!started) return std::unexpected(started.error());
     loop = *std::move(started);
+    std::filesystem::remove(restored_mark(options.data));  // the store remembers it from here on
     publisher->start();
+    if (!tokens.in_force(keys->bootstrap.id, machine_clock()))
+        log.warning("the administrator's token in the file was taken back",
+                    {{"file", keys->token_file}, {"try", "remove the file and start again: a new one is made"}});
 
     auto grpc = wire::AgentServer::start({.address = with_port(options.address, options.agent_port),
                                           .ca = keys->ca.certificate,
@@ -200,12 +240,13 @@ Result<> Server::State::start() {
                                          agent_door);
     if (!grpc) return std::unexpected(grpc.error());
     agents = *std::move(grpc);
-    agent_door.open(*loop, *agents);
+    agent_door.open(*loop, *agents, *issuer);
 
-    Api::Settings api_settings{.ca = keys->ca,
+    Api::Settings api_settings{.issuer = *issuer,
                                .agents_port = agents->port(),
                                .tiles = tiles,
                                .verifier_key = print(verifier),
+                               .bootstrap_token = keys->bootstrap.id,
                                .store = store_options,
                                .scratch = options.data,
                                .rate = {options.requests_per_second, 2 * options.requests_per_second},
@@ -217,6 +258,7 @@ Result<> Server::State::start() {
             options.address.find(':') == std::string::npos ? options.address : fmt::format("[{}]", options.address);
     api =
         std::make_unique<Api>(Api::Parts{catalog, *loop, tokens, *certificates, metrics, log}, std::move(api_settings));
+    remove_unfinished_backups(options.data);
     auto https = HttpServer::start({.address = options.address,
                                     .port = options.port,
                                     .certificate = keys->server.certificate,

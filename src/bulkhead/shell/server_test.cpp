@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <boost/json.hpp>
 #include <chrono>
+#include <cstdio>
 #include <thread>
+#include <vector>
 
 #include "bulkhead/audit/tile_reader.hpp"
 #include "bulkhead/auth/ca.hpp"
@@ -25,7 +28,7 @@ namespace json = boost::json;
 using testing::HasSubstr;
 
 struct Plane {
-    explicit Plane(const ScratchFolder& folder, ServerOptions options = {}) {
+    explicit Plane(const ScratchFolder& folder, ServerOptions options = {}, int log_to = -1) : log{log_to} {
         options.data = folder / "data";
         options.port = options.agent_port = 0;
         options.sync = false;
@@ -63,7 +66,7 @@ struct Plane {
         return heard.status == 200 ? json::parse(heard.body).as_object() : json::object{};
     }
 
-    Log log{-1};
+    Log log;
     std::unique_ptr<Server> server;
     std::string ca, token;
     std::unique_ptr<Probe> probe;
@@ -131,6 +134,72 @@ TEST(Server, objects_are_applied_read_changed_and_deleted) {
     EXPECT_EQ(plane.ask("DELETE", "/v1/tenants/beta").status, 200);
     EXPECT_EQ(plane.ask("GET", "/v1/tenants/beta").status, 404);
     EXPECT_EQ(plane.ask("DELETE", "/v1/tenants/beta").status, 404);
+}
+
+TEST(Server, every_writer_gets_its_own_write_back) {
+    const ScratchFolder folder;
+    Plane plane{folder};
+    ASSERT_EQ(plane.ask("POST", "/v1/apply", policy_yaml + "---\n" + tenant_yaml).status, 200);
+    constexpr int writers = 8, writes = 25;
+    std::atomic<int> wrong{0}, asked{0};
+    std::vector<std::thread> threads;
+    for (int writer = 0; writer < writers; ++writer)
+        threads.emplace_back([&, writer] {
+            Probe probe{plane.server->port(), plane.ca};
+            for (int i = 0; i < writes; ++i) {
+                const std::string write = std::to_string(writer * writes + i);
+                const auto heard =
+                    probe.ask("PUT", "/v1/tenants/acme", tenant_json("acme", "{\"write\":\"" + write + "\"}"),
+                              plane.bearer() + "If-Match: *\r\n");
+                ++asked;
+                if (!heard || heard->status != 200) {
+                    ++wrong;
+                    continue;
+                }
+                const json::value body = json::parse(heard->body);
+                const std::string version{body.at("metadata").at("resourceVersion").as_string()};
+                if (body.at("metadata").at("labels").at("write").as_string() != write ||
+                    heard->headers.at("etag") != "\"" + version + "\"")
+                    ++wrong;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(asked.load(), writers * writes);
+    EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(Server, conditions_are_kept_or_refused_and_never_passed_over) {
+    const ScratchFolder folder;
+    Plane plane{folder};
+    ASSERT_EQ(plane.ask("POST", "/v1/apply", policy_yaml + "---\n" + tenant_yaml).status, 200);
+    const std::string tag = plane.ask("GET", "/v1/tenants/acme").headers.at("etag");
+    for (const std::string& good : {tag, "W/" + tag, "\"x\", " + tag, std::string{"*"}})
+        EXPECT_EQ(plane.ask("GET", "/v1/tenants/acme", {}, "If-None-Match: " + good + "\r\n").status, 304) << good;
+    EXPECT_EQ(plane.ask("GET", "/v1/tenants/acme", {}, "If-None-Match: \"x\"\r\n").status, 200);
+
+    const std::string why = R"({"why":"test"})", stale = "If-Match: \"stale\"\r\n";
+    EXPECT_EQ(plane.ask("POST", "/v1/tenants/acme/freeze", why, stale).status, 400) << "nobody would look at it";
+    EXPECT_EQ(plane.ask("POST", "/v1/apply", tenant_yaml, stale).status, 400);
+    EXPECT_EQ(plane.ask("GET", "/v1/tenants/acme").headers.at("etag"), tag) << "nothing was done";
+    EXPECT_EQ(plane.ask("POST", "/v1/tenants/acme/freeze", why, "If-Match: *\r\n").status, 200);
+
+    for (const char* none : {"/v1/log/records?limit=0", "/v1/certificates?node=x&limit=0"})
+        EXPECT_EQ(plane.ask("GET", none).status, 400) << none;
+    EXPECT_EQ(plane.ask("PUT", "/v1/nodes", "{}").headers.at("allow"), "GET, HEAD, POST");
+    Probe shouting{plane.server->port(), plane.ca};
+    EXPECT_EQ(shouting.ask("GET", "/v1/nodes", {}, "Authorization: BEARER " + plane.token + "\r\n")->status, 200);
+}
+
+TEST(Server, a_question_has_an_end) {
+    const ScratchFolder folder;
+    Plane plane{folder};
+    std::string many = policy_yaml;
+    for (int i = 0; i < 5000; ++i) many += "---\n" + tenant_json("t" + std::to_string(i)) + "\n";
+    for (const char* where : {"/v1/whatif", "/v1/apply?dryRun=true"}) {
+        const Heard heard = plane.ask("POST", where, many);
+        EXPECT_EQ(heard.status, 400) << where;
+        EXPECT_THAT(heard.body, HasSubstr("at most 5000"));
+    }
 }
 
 TEST(Server, several_objects_are_applied_all_or_none) {
@@ -206,6 +275,75 @@ TEST(Server, knows_who_asks_and_denies_by_default) {
     Probe late{plane.server->port(), plane.ca};
     EXPECT_EQ(late.ask("GET", "/v1/nodes", {}, as_auditor)->status, 401) << "taken back";
     EXPECT_EQ(plane.ask("POST", "/v1/tokens", R"({"role":"king","subject":"x"})").status, 400);
+}
+
+TEST(Server, the_first_token_stays_taken_back) {
+    const ScratchFolder folder;
+    std::string admin, bootstrap;
+    {
+        Plane plane{folder};
+        const Heard made = plane.ask("POST", "/v1/tokens", R"({"role":"platform-admin","subject":"ann"})");
+        ASSERT_EQ(made.status, 201) << made.body;
+        admin = json::parse(made.body).at("token").as_string();
+        const json::object tokens = plane.get("/v1/tokens");
+        for (const auto& item : tokens.at("items").as_array())
+            if (item.at("subject").as_string() == "admin") bootstrap = item.at("id").as_string();
+        ASSERT_EQ(plane.ask("DELETE", "/v1/tokens/" + bootstrap).status, 200);
+        EXPECT_EQ(plane.ask("GET", "/v1/nodes").status, 401);
+    }
+    Plane again{folder};
+    ASSERT_FALSE(again.error);
+    EXPECT_EQ(again.ask("GET", "/v1/nodes").status, 401) << "although its text is still in the file";
+    again.token = admin;
+    EXPECT_THAT(again.ask("GET", "/v1/tokens").body, testing::Not(HasSubstr(bootstrap)));
+    EXPECT_EQ(again.ask("DELETE", "/v1/tokens/" + bootstrap).status, 404) << "it is gone, for whoever looks";
+    again.server->stop();
+    std::filesystem::remove(again.server->token_file());
+    again.server.reset();
+    Plane anew{folder};
+    EXPECT_EQ(anew.ask("GET", "/v1/nodes").status, 200) << "without the file, there is a new one";
+}
+
+TEST(Server, a_token_that_is_made_or_taken_back_is_said) {
+    const ScratchFolder folder;
+    std::FILE* const file = std::fopen((folder / "log").c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    {
+        Plane plane{folder, {}, ::fileno(file)};
+        const Heard made = plane.ask("POST", "/v1/tokens", R"({"role":"auditor","subject":"eve@audit.example"})");
+        const std::string id{json::parse(made.body).at("id").as_string()};
+        EXPECT_EQ(plane.ask("DELETE", "/v1/tokens/" + id).status, 200);
+        const std::string said = slurp(folder / "log");
+        EXPECT_THAT(said, HasSubstr("event=\"a token was made\" id=" + id +
+                                    " purpose=api role=auditor subject=eve@audit.example by=admin by_token="));
+        EXPECT_THAT(said, HasSubstr("event=\"a token was taken back\" id=" + id));
+        EXPECT_THAT(said, testing::Not(HasSubstr("bh1_"))) << "and its text is not";
+    }
+    std::fclose(file);
+}
+
+TEST(Server, a_watch_ends_with_its_token) {
+    const ScratchFolder folder;
+    Plane plane{folder};
+    const auto watch = [&](Probe& probe, const std::string& token) {
+        ASSERT_TRUE(probe.send("GET /v1/tenants?watch=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token +
+                               "\r\n\r\n"));
+        ASSERT_TRUE(probe.read_until("event: synced"));
+    };
+    const Heard made = plane.ask("POST", "/v1/tokens", R"({"role":"auditor","subject":"eve"})");
+    ASSERT_EQ(made.status, 201);
+    Probe eve{plane.server->port(), plane.ca}, admin{plane.server->port(), plane.ca};
+    watch(eve, std::string{json::parse(made.body).at("token").as_string()});
+    watch(admin, plane.token);
+    const auto began = std::chrono::steady_clock::now();
+    ASSERT_EQ(plane.ask("DELETE", "/v1/tokens/" + std::string{json::parse(made.body).at("id").as_string()}).status,
+              200);
+    ASSERT_TRUE(eve.read_until("event: denied"));
+    ASSERT_TRUE(eve.read_until("0\r\n\r\n")) << "the last word";
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds{5}) << "at once, not at the next pulse";
+    ASSERT_EQ(plane.ask("POST", "/v1/apply", policy_yaml + "---\n" + tenant_yaml).status, 200);
+    EXPECT_TRUE(admin.read_until("\"name\":\"acme\"")) << "others go on";
+    EXPECT_THAT(eve.unread(), testing::Not(HasSubstr("acme")));
 }
 
 TEST(Server, one_token_cannot_crowd_out_others) {
@@ -379,6 +517,8 @@ TEST(Server, publishes_a_log_that_verifies_offline) {
 
 TEST(Server, a_backup_is_a_store_and_an_old_one_is_noticed) {
     const ScratchFolder folder;
+    std::filesystem::create_directory(folder / "data");
+    std::ofstream{folder / "data/backup-7.db"} << "of a server that was killed";
     {
         Plane plane{folder};
         ASSERT_EQ(plane.ask("POST", "/v1/apply", policy_yaml).status, 200);

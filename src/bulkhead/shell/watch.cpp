@@ -17,6 +17,12 @@ public:
 
     std::optional<std::string> next() override {
         if (over_) return std::nullopt;
+        if (query_.allowed && !query_.allowed()) {
+            over_ = true;
+            return "event: denied\ndata: "
+                   R"({"code":"denied","detail":"the token of this watch is no longer good","remedy":"ask for a new token"})"
+                   "\n\n";
+        }
         if (!query_.after) return everything();
         const auto changes = catalog_.changes_after(*query_.after);
         if (!changes) {

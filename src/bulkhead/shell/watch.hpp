@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ struct WatchQuery {
     std::string name;  // empty: all of the kind
     Selector selector;
     std::optional<std::uint64_t> after;  // nothing: every object first, then "synced", then changes
+    std::function<bool()> allowed;       // asked before anything is told; empty: for ever
 };
 
 // The catalog outlives the feed.

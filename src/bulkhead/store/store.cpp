@@ -218,7 +218,7 @@ Result<std::int64_t> Store::raise_epoch(std::int64_t at_least) {
         Result<Position> position = state_->connection.position();
         if (!position) return std::unexpected(position.error());
         position->epoch = std::max(position->epoch, at_least);
-        if (position->epoch == std::numeric_limits<std::int64_t>::max())
+        if (position->epoch >= std::numeric_limits<std::int32_t>::max())  // keys carry it in their upper half
             return fail(Code::invalid, fmt::format("there is no epoch above {}", position->epoch),
                         "find out who reported such an epoch");
         raised = ++position->epoch;
@@ -231,6 +231,14 @@ Result<std::int64_t> Store::raise_epoch(std::int64_t at_least) {
 Result<Position> Store::position() const {
     if (auto ready = state_->usable(); !ready) return std::unexpected(ready.error());
     return state_->connection.position();
+}
+
+Result<> Store::still_newest(std::int64_t epoch) const {
+    const Result<Position> found = position();
+    if (!found) return std::unexpected(found.error());
+    if (found->epoch <= epoch) return {};
+    return fail(Code::conflict, fmt::format("epoch {} has taken over from epoch {}", found->epoch, epoch),
+                "stop: another control plane leads");
 }
 
 const std::string& Store::secret() const { return state_->secret; }

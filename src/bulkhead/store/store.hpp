@@ -74,6 +74,10 @@ public:
     Result<> commit(const Batch& batch) { return commit({&batch, 1}); }
     Result<> commit(std::span<const Batch> batches);
 
+    // `conflict` when somebody has raised the epoch above this one since. What is answered without a commit is asked
+    // for here first: a master that was replaced knows nothing any more.
+    Result<> still_newest(std::int64_t epoch) const;
+
     // After a restore: entries that others still hold, whose payload is gone. Appended in one transaction.
     Result<> import_lost_leaves(std::int64_t first, std::span<const Hash> entries);
 

@@ -70,11 +70,11 @@ grpc::ServerGenericBidiReactor* AgentServer::State::receive(grpc::GenericCallbac
         return new Refusal{{grpc::StatusCode::UNIMPLEMENTED, "agents speak on " + std::string{session_method}}};
     const std::string certificate = peer_certificate(context);
     if (certificate.empty()) return new Refusal{status_of(Code::denied, "show a certificate of the fleet")};
-    auto node = handler.admit(certificate);
-    if (!node) return new Refusal{status_of(node.error().code, presentable(node.error().what))};
+    auto peer = handler.admit(certificate);
+    if (!peer) return new Refusal{status_of(peer.error().code, presentable(peer.error().what))};
 
     // Not make_shared: its memory would stay for as long as a deadline remembers it.
-    std::shared_ptr<Session> session{new Session{*this, context, std::move(*node)}};
+    std::shared_ptr<Session> session{new Session{*this, context, std::move(*peer)}};
     {
         const std::lock_guard lock{mutex};
         if (stopping) return new Refusal{status_of(Code::unavailable, "the control plane is stopping")};
@@ -221,6 +221,14 @@ Result<> AgentServer::send(std::uint64_t session, const Order& order) {
 
 void AgentServer::acknowledge(std::uint64_t session, std::int64_t up_to) {
     if (const auto found = state_->find(session)) found->send(Acknowledged{up_to});
+}
+
+void AgentServer::renewed(std::uint64_t session, std::string certificate) {
+    if (const auto found = state_->find(session)) found->send(Renewed{std::move(certificate)});
+}
+
+void AgentServer::not_renewed(std::uint64_t session, std::string_view why) {
+    if (const auto found = state_->find(session)) found->send(NotRenewed{std::string{why}});
 }
 
 void AgentServer::close(std::uint64_t session, std::string_view why) {

@@ -20,18 +20,25 @@ namespace bulkhead::wire {
 
 class AgentServer {
 public:
+    struct Peer {
+        std::string node;
+        std::string certificate;  // which of the node's it is: its fingerprint
+    };
+
     // Called from several threads at once, but for one session by one at a time and in this order: admit, hello, any
-    // number of reports and heartbeats, gone. The first may come before start() has returned: admit may wait for that.
-    // Otherwise return soon; calling back into the server from here is fine.
+    // number of reports, heartbeats and requests for renewal, gone. The first may come before start() has returned:
+    // admit may wait for that. Otherwise return soon; calling back into the server from here is fine.
     struct Handler {
         virtual ~Handler() = default;
-        // The name of the node with this certificate (PEM; TLS has verified it against the fleet's CA), unless it is
-        // unknown or revoked: auth::read_peer, then a look at the enrolled fingerprint.
-        virtual Result<std::string> admit(std::string_view certificate) = 0;
+        // The node with this certificate (PEM; TLS has verified it against the fleet's CA), unless it is unknown or
+        // revoked: auth::read_peer, then a look at the enrolled fingerprint.
+        virtual Result<Peer> admit(std::string_view certificate) = 0;
         // The node's newest session; an older one of the same node is closed by itself. Answer with welcome or close.
-        virtual void on_hello(const std::string& node, std::uint64_t session, Hello&& hello) = 0;
+        virtual void on_hello(const Peer& peer, std::uint64_t session, Hello&& hello) = 0;
         virtual void on_report(const std::string& node, std::uint64_t session, Report&& report) = 0;
         virtual void on_heartbeat(const std::string& node, std::uint64_t session) = 0;
+        // The node asks for a new certificate (PKCS#10, PEM). Answer with renewed or not_renewed.
+        virtual void on_renewal(const std::string& node, std::uint64_t session, std::string&& request) = 0;
         // After every hello exactly once, whoever ended the session.
         virtual void on_gone(const std::string& node, std::uint64_t session, std::string_view why) = 0;
     };
@@ -61,6 +68,8 @@ public:
     // `invalid` when the order breaks a limit of the protocol (message.hpp): it can never be sent.
     Result<> send(std::uint64_t session, const Order& order);
     void acknowledge(std::uint64_t session, std::int64_t up_to);
+    void renewed(std::uint64_t session, std::string certificate);  // PEM
+    void not_renewed(std::uint64_t session, std::string_view why);
     void close(std::uint64_t session, std::string_view why);
     // Whatever session the node has, welcome or not: for revocation.
     void close_node(std::string_view node, std::string_view why);

@@ -28,11 +28,11 @@ namespace bulkhead::wire {
 // for writing; everybody else calls send and close.
 class Session final : public grpc::ServerGenericBidiReactor, public std::enable_shared_from_this<Session> {
 public:
-    Session(AgentServer::State& owner, grpc::CallbackServerContext& context, std::string node)
-        : owner_(owner), context_(context), node_(std::move(node)) {}
+    Session(AgentServer::State& owner, grpc::CallbackServerContext& context, AgentServer::Peer peer)
+        : owner_(owner), context_(context), peer_(std::move(peer)) {}
 
     void begin();
-    const std::string& node() const { return node_; }
+    const std::string& node() const { return peer_.node; }
     std::uint64_t number() const { return number_; }
     void set_number(std::uint64_t number) { number_ = number; }
     bool said_hello() const { return number_ != 0; }
@@ -58,7 +58,7 @@ private:
 
     AgentServer::State& owner_;
     grpc::CallbackServerContext& context_;  // until OnDone
-    const std::string node_;
+    const AgentServer::Peer peer_;
     std::atomic<std::uint64_t> number_ = 0;  // written once
     grpc::ByteBuffer incoming_;
     Assembly assembly_;

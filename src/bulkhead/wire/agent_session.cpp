@@ -28,7 +28,7 @@ Result<> Session::send(const Order& order) {
 
 void Session::send(const ControlMessage& message) {
     auto bytes = encode(message);
-    invariant(bytes.has_value(), "a welcome or an acknowledgement is always within the limits");
+    invariant(bytes.has_value(), "what is said of our own accord is always within the limits");
     const std::lock_guard lock{mutex_};
     if (!closing_) enqueue(std::move(*bytes));
 }
@@ -73,7 +73,7 @@ void Session::OnDone() {
         const std::lock_guard lock{mutex_};
         done_ = true;
     }
-    if (said_hello()) owner_.handler.on_gone(node_, number_, why_closed_);
+    if (said_hello()) owner_.handler.on_gone(node(), number_, why_closed_);
     owner_.leave(*this);  // deletes this
 }
 
@@ -87,13 +87,15 @@ void Session::hear(AgentMessage&& message) {
         const std::lock_guard order{owner_.hello_order};
         if (const auto replaced = owner_.enter(shared_from_this()))
             replaced->close(Code::conflict, "the node has opened a newer session");
-        owner_.handler.on_hello(node_, number_, std::move(*hello));
+        owner_.handler.on_hello(peer_, number_, std::move(*hello));
     } else if (!said_hello()) {
         close(Code::invalid, "the agent spoke before its hello");
     } else if (Report* report = std::get_if<Report>(&message)) {
-        owner_.handler.on_report(node_, number_, std::move(*report));
+        owner_.handler.on_report(node(), number_, std::move(*report));
+    } else if (RenewalRequest* renewal = std::get_if<RenewalRequest>(&message)) {
+        owner_.handler.on_renewal(node(), number_, std::move(renewal->request));
     } else {
-        owner_.handler.on_heartbeat(node_, number_);
+        owner_.handler.on_heartbeat(node(), number_);
     }
 }
 

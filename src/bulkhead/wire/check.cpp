@@ -22,6 +22,11 @@ struct Span {
     std::int64_t least = 0, most = endless;
 };
 
+bool is_base64(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/' ||
+           c == '=' || c == '\n';
+}
+
 // Keeps the first objection and is deaf to the rest.
 class Objections {
 public:
@@ -39,6 +44,15 @@ public:
     }
     void bytes(std::string_view what, std::string_view text, std::size_t most) {
         if (text.size() > most) object("{} has {} bytes; at most {} are allowed", what, text.size(), most);
+    }
+    // One block of PEM with that label, by its looks; what is in it is for whoever reads certificates.
+    void pem(std::string_view what, std::string_view text, std::string_view label) {
+        bytes(what, text, pem_bytes_max);
+        const std::string first = fmt::format("-----BEGIN {}-----\n", label),
+                          last = fmt::format("-----END {}-----\n", label);
+        if (text.size() < first.size() + last.size() || !text.starts_with(first) || !text.ends_with(last) ||
+            !std::ranges::all_of(text.substr(first.size(), text.size() - first.size() - last.size()), is_base64))
+            object("{} is not a {} in PEM", what, label);
     }
     template <Worded E>
     void one_of(std::string_view what, E value) {
@@ -69,6 +83,9 @@ void look_at(Objections& out, std::span<const WipeTask> wipes) {
         out.one_of("the kind of a unit to wipe", wipe.kind);
         look_at_slices(out, "slices of a unit to wipe", wipe.start, wipe.size, 1);
         out.number("the ticket of a wipe", wipe.ticket, {});
+        out.line("lease", wipe.lease);
+        out.count("tenants of a wipe", wipe.tenants.size(), tenants_of_a_wipe_max);
+        for (const std::string& tenant : wipe.tenants) out.line("tenant", tenant);
     }
 }
 
@@ -92,23 +109,19 @@ void look_at(Objections& out, const Start& start) { out.number("lease", start.le
 
 void look_at(Objections& out, const Release& release) {
     out.number("lease", release.lease, {});
-    out.line("tenant", release.tenant);
     look_at(out, release.wipes);
 }
 
-void look_at(Objections& out, const Sanitize& sanitize) {
-    out.line("tenant", sanitize.tenant);
-    look_at(out, sanitize.wipes);
-}
+void look_at(Objections& out, const Sanitize& sanitize) { look_at(out, sanitize.wipes); }
 
 void look_at(Objections& out, const NumberedOrder& order) {
     out.number("the sequence of an order", order.sequence, {1});
-    out.number("the epoch of an order", order.order.epoch, {});
+    out.number("the epoch of an order", order.order.epoch, {0, epoch_max});
     std::visit([&](const auto& what) { look_at(out, what); }, order.order.what);
 }
 
 void look_at(Objections& out, const Welcome& welcome) {
-    out.number("epoch", welcome.epoch, {});
+    out.number("epoch", welcome.epoch, {0, epoch_max});
     out.number("the heartbeat's interval in ms", welcome.heartbeat_every.ms, {1, heartbeat_ms_max});
 }
 
@@ -117,6 +130,12 @@ void look_at(Objections& out, const Acknowledged& acknowledged) {
 }
 
 void look_at(Objections& out, const GoAway& go_away) { out.line("why", go_away.why, why_bytes_max); }
+
+void look_at(Objections& out, const Renewed& renewed) {
+    out.pem("the renewed certificate", renewed.certificate, "CERTIFICATE");
+}
+
+void look_at(Objections& out, const NotRenewed& refusal) { out.line("why", refusal.why, why_bytes_max); }
 
 void look_at(Objections& out, const LeaseReport& report) {
     out.number("lease", report.lease, {});
@@ -152,7 +171,7 @@ void look_at(Objections& out, UnitId unit) {
 void look_at(Objections& out, const Hello& hello) {
     if (hello.protocol < protocol_oldest || hello.protocol > protocol_newest)
         out.number("the protocol version", hello.protocol, {protocol_oldest, protocol_newest});
-    out.number("the highest epoch seen", hello.epoch_seen, {});
+    out.number("the highest epoch seen", hello.epoch_seen, {0, epoch_max});
     out.line("the agent's version", hello.agent_version);
     out.line("the boot id", hello.boot_id);
     out.count("known leases", hello.leases.size(), known_leases_max);
@@ -172,6 +191,10 @@ void look_at(Objections& out, const Hello& hello) {
 }
 
 void look_at(Objections&, const Heartbeat&) {}
+
+void look_at(Objections& out, const RenewalRequest& renewal) {
+    out.pem("the request for a certificate", renewal.request, "CERTIFICATE REQUEST");
+}
 
 template <class Message>
 Result<> checked(const Message& message) {

@@ -63,12 +63,18 @@ UnitId get_unit(Reading& in, const proto::Unit& from) {
     return {slices.kind, slices.device, slices.start};
 }
 
-std::vector<WipeTask> get(Reading& in, const google::protobuf::RepeatedPtrField<proto::WipeTask>& from) {
+std::vector<WipeTask> get(Reading& in, google::protobuf::RepeatedPtrField<proto::WipeTask>& from) {
     std::vector<WipeTask> to;
     to.reserve(static_cast<std::size_t>(from.size()));
-    for (const proto::WipeTask& task : from) {
+    for (proto::WipeTask& task : from) {
         const Slices slices = get_slices(in, in.known(task).unit());
-        to.push_back({slices.kind, slices.device, slices.start, slices.size, task.ticket()});
+        to.push_back({.kind = slices.kind,
+                      .device = slices.device,
+                      .start = slices.start,
+                      .size = slices.size,
+                      .ticket = task.ticket(),
+                      .lease = std::move(*task.mutable_lease()),
+                      .tenants = {task.tenants().begin(), task.tenants().end()}});
     }
     return to;
 }
@@ -114,13 +120,13 @@ Order get(Reading& in, proto::Order& from) {
         case proto::Order::kRelease: {
             proto::Release& release = *from.mutable_release();
             in.known(release);
-            to.what = Release{release.lease(), std::move(*release.mutable_tenant()), get(in, release.wipes())};
+            to.what = Release{release.lease(), get(in, *release.mutable_wipes())};
             break;
         }
         case proto::Order::kSanitize: {
             proto::Sanitize& sanitize = *from.mutable_sanitize();
             in.known(sanitize);
-            to.what = Sanitize{std::move(*sanitize.mutable_tenant()), get(in, sanitize.wipes())};
+            to.what = Sanitize{get(in, *sanitize.mutable_wipes())};
             break;
         }
         case proto::Order::WHAT_NOT_SET:
@@ -137,6 +143,7 @@ WipeReport get(Reading& in, proto::WipeReport& from) {
                   .size = slices.size,
                   .ticket = from.ticket(),
                   .verified = from.verified(),
+                  .stale = from.stale(),
                   .why = std::move(*from.mutable_why()),
                   .evidence = {}};
     if (!from.has_evidence()) return to;
@@ -232,6 +239,10 @@ Result<AgentMessage> from_proto(proto::AgentMessage&& from) {
             in.known(from.heartbeat());
             to = Heartbeat{};
             break;
+        case proto::AgentMessage::kRenewal:
+            in.known(from.renewal());
+            to = RenewalRequest{std::move(*from.mutable_renewal()->mutable_request())};
+            break;
         case proto::AgentMessage::kPiece:
             in.object("a piece stands where a whole message was due");
             break;
@@ -260,6 +271,14 @@ Result<ControlMessage> from_proto(proto::ControlMessage&& from) {
         case proto::ControlMessage::kGoAway:
             to = GoAway{std::move(*from.mutable_go_away()->mutable_why())};
             in.known(from.go_away());
+            break;
+        case proto::ControlMessage::kRenewed:
+            in.known(from.renewed());
+            to = Renewed{std::move(*from.mutable_renewed()->mutable_certificate())};
+            break;
+        case proto::ControlMessage::kNotRenewed:
+            in.known(from.not_renewed());
+            to = NotRenewed{std::move(*from.mutable_not_renewed()->mutable_why())};
             break;
         case proto::ControlMessage::kPiece:
             in.object("a piece stands where a whole message was due");

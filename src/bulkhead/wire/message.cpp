@@ -20,6 +20,7 @@ AgentMessage with_presentable_words(const AgentMessage& message) {
 ControlMessage with_presentable_words(const ControlMessage& message) {
     ControlMessage out = message;
     if (GoAway* go_away = std::get_if<GoAway>(&out)) go_away->why = presentable(go_away->why);
+    if (NotRenewed* refusal = std::get_if<NotRenewed>(&out)) refusal->why = presentable(refusal->why);
     return out;
 }
 

@@ -23,7 +23,11 @@ inline constexpr std::int64_t protocol_oldest = 1;
 struct Heartbeat {
     friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
-using AgentMessage = std::variant<Hello, Report, Heartbeat>;
+struct RenewalRequest {   // for a new certificate, within the session that the old one opened
+    std::string request;  // PKCS#10, PEM
+    friend bool operator==(const RenewalRequest&, const RenewalRequest&) = default;
+};
+using AgentMessage = std::variant<Hello, Report, Heartbeat, RenewalRequest>;
 
 struct Welcome {  // the session is open: reports are heard, orders follow
     std::int64_t epoch = 0;
@@ -44,7 +48,15 @@ struct GoAway {  // the session is over
     std::string why;
     friend bool operator==(const GoAway&, const GoAway&) = default;
 };
-using ControlMessage = std::variant<Welcome, NumberedOrder, Acknowledged, GoAway>;
+struct Renewed {              // both certificates are good, until the first hello under the new one
+    std::string certificate;  // PEM
+    friend bool operator==(const Renewed&, const Renewed&) = default;
+};
+struct NotRenewed {  // the session goes on as it is
+    std::string why;
+    friend bool operator==(const NotRenewed&, const NotRenewed&) = default;
+};
+using ControlMessage = std::variant<Welcome, NumberedOrder, Acknowledged, GoAway, Renewed, NotRenewed>;
 
 // What a message may hold at most.
 inline constexpr std::size_t message_bytes_max = 2 << 20;
@@ -52,9 +64,11 @@ inline constexpr std::size_t inventory_bytes_max = 1 << 20;
 inline constexpr std::size_t name_bytes_max = 253;   // of tenants, workloads, versions, profiles
 inline constexpr std::size_t why_bytes_max = 4'096;  // longer ones are cut when sent
 inline constexpr std::size_t statement_bytes_max = 64 << 10;
+inline constexpr std::size_t pem_bytes_max = 4'096;  // of a certificate, and of the request for one
 inline constexpr std::size_t gpu_parts_max = 256;
 inline constexpr std::size_t devices_max = 4'096;  // drives or functions of one lease
 inline constexpr std::size_t wipes_max = 8'192;
+inline constexpr std::size_t tenants_of_a_wipe_max = 64;
 inline constexpr std::size_t known_leases_max = 8'192;
 inline constexpr std::size_t known_units_max = 16'384;  // of the hello, and of each lease in it
 

@@ -16,31 +16,41 @@ namespace {
 using testing::HasSubstr;
 namespace proto = bulkhead::agent::v1;
 
+std::string block(const std::string& label, const std::string& body) {
+    return "-----BEGIN " + label + "-----\n" + body + "-----END " + label + "-----\n";
+}
+
 // Any message that keeps the limits, by seed.
 class Speaker {
 public:
     explicit Speaker(std::uint64_t seed) : rng_(seed) {}
 
     AgentMessage from_agent() {
-        switch (rng_.below(4)) {
+        switch (rng_.below(5)) {
             case 0:
                 return hello();
             case 1:
                 return Heartbeat{};
+            case 2:
+                return RenewalRequest{pem("CERTIFICATE REQUEST")};
             default:
                 return report();
         }
     }
     ControlMessage from_control() {
-        switch (rng_.below(5)) {
+        switch (rng_.below(7)) {
             case 0:
-                return Welcome{number(), rng_.next(), {rng_.between(1, 3'600'000)}};
+                return Welcome{rng_.between(0, epoch_max), rng_.next(), {rng_.between(1, 3'600'000)}};
             case 1:
                 return Acknowledged{number()};
             case 2:
                 return GoAway{words()};
+            case 3:
+                return Renewed{pem("CERTIFICATE")};
+            case 4:
+                return NotRenewed{words()};
             default:
-                return NumberedOrder{rng_.between(1, 1 << 30), {number(), order()}};
+                return NumberedOrder{rng_.between(1, 1 << 30), {rng_.between(0, epoch_max), order()}};
         }
     }
 
@@ -58,6 +68,11 @@ private:
         static constexpr std::string_view some[] = {"", "Xid 79", "gpu3 \"fell\" off", "größer", "日本", "a\\b"};
         return std::string{some[rng_.below(std::size(some))]};
     }
+    std::string pem(const std::string& label) {
+        std::string body(rng_.below(3'000), 'A');
+        for (char& c : body) c = "AZaz09+/=\n"[rng_.below(10)];
+        return block(label, body);
+    }
     std::size_t few() { return rng_.below(4); }
 
     std::vector<WipeTask> wipes() {
@@ -65,6 +80,8 @@ private:
         for (WipeTask& wipe : all) {
             wipe = {any<UnitKind>(), device(), below(32), 1, number()};
             wipe.size = static_cast<std::uint8_t>(1 + below(32));
+            wipe.lease = words();
+            wipe.tenants.resize(few(), words());
         }
         return all;
     }
@@ -81,9 +98,9 @@ private:
             case 1:
                 return Start{number()};
             case 2:
-                return Release{number(), words(), wipes()};
+                return Release{number(), wipes()};
             default:
-                return Sanitize{words(), wipes()};
+                return Sanitize{wipes()};
         }
     }
     Report report() {
@@ -97,6 +114,7 @@ private:
                                              static_cast<std::uint8_t>(1 + below(32)),
                                              number(),
                                              rng_.chance(500),
+                                             rng_.chance(500),
                                              words(),
                                              {std::string{"{\"a\":\n\0\xff}", 8}, "0011", "c2ln"}}};
             default:
@@ -105,7 +123,7 @@ private:
     }
     UnitId unit() { return {any<UnitKind>(), device(), below(64)}; }
     Hello hello() {
-        Hello hello{1, number(), words(), words(), {}, {}, {}};
+        Hello hello{1, rng_.between(0, epoch_max), words(), words(), {}, {}, {}};
         hello.inventory.cpu = rng_.between(0, 65536);
         hello.inventory.gpus.resize(few(), {.model = "h200", .count = 8, .slices = {}});
         if (rng_.chance(500)) hello.inventory.observedAt = Instant{1'800'000'000'000};
@@ -248,6 +266,24 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
         {"a huge statement", "at most 65536",
          [](auto& m) { wipe_in(m).mutable_evidence()->set_statement(std::string(65537, 'x')); }},
         {"a phase nobody named", "phase", [](auto& m) { m.mutable_report()->mutable_lease()->set_lease(1); }},
+        {"an empty request for a certificate", "not a CERTIFICATE REQUEST", [](auto& m) { m.mutable_renewal(); }},
+        {"a certificate instead of a request", "not a CERTIFICATE REQUEST",
+         [](auto& m) { m.mutable_renewal()->set_request(block("CERTIFICATE", "AA==\n")); }},
+        {"a request and a key", "not a CERTIFICATE REQUEST",
+         [](auto& m) {
+             m.mutable_renewal()->set_request(block("CERTIFICATE REQUEST", "AA==\n") + block("PRIVATE KEY", "AA==\n") +
+                                              block("CERTIFICATE REQUEST", "AA==\n"));
+         }},
+        {"half a request", "not a CERTIFICATE REQUEST",
+         [](auto& m) { m.mutable_renewal()->set_request("-----BEGIN CERTIFICATE REQUEST-----\n"); }},
+        {"a huge request", "at most 4096",
+         [](auto& m) { m.mutable_renewal()->set_request(block("CERTIFICATE REQUEST", std::string(4096, 'A'))); }},
+        {"an unknown field of a request", "nobody here knows",
+         [](auto& m) {
+             proto::RenewalRequest& renewal = *m.mutable_renewal();
+             renewal.set_request(block("CERTIFICATE REQUEST", "AA==\n"));
+             renewal.GetReflection()->MutableUnknownFields(&renewal)->AddVarint(99, 1);
+         }},
         {"an unknown field", "nobody here knows",
          [](auto& m) {
              m.mutable_heartbeat();
@@ -283,6 +319,12 @@ TEST(Message, from_the_control_plane_is_refused_as_strictly) {
         {"an order without a number", "sequence",
          [](auto& m) { m.mutable_order()->mutable_order()->mutable_start()->set_lease(1); }},
         {"a heartbeat every zero seconds", "heartbeat", [](auto& m) { m.mutable_welcome()->set_epoch(1); }},
+        {"an empty certificate", "not a CERTIFICATE", [](auto& m) { m.mutable_renewed(); }},
+        {"a key instead of a certificate", "not a CERTIFICATE",
+         [](auto& m) { m.mutable_renewed()->set_certificate(block("PRIVATE KEY", "AA==\n")); }},
+        {"a huge certificate", "at most 4096",
+         [](auto& m) { m.mutable_renewed()->set_certificate(block("CERTIFICATE", std::string(4096, 'A'))); }},
+        {"a refusal of two lines", "one line", [](auto& m) { m.mutable_not_renewed()->set_why("a\nb"); }},
         {"more than a whole GPU", "between 1 and 1000",
          [](auto& m) {
              m.mutable_order()->set_sequence(1);
@@ -317,11 +359,23 @@ TEST(Message, from_the_control_plane_is_refused_as_strictly) {
 }
 
 TEST(Message, what_the_other_side_would_refuse_is_not_sent) {
-    EXPECT_FALSE(encode(ControlMessage{NumberedOrder{1, {1, Release{-1, "acme", {}}}}}));
-    EXPECT_FALSE(encode(ControlMessage{NumberedOrder{1, {1, Release{1, std::string(300, 'x'), {}}}}}));
-    EXPECT_FALSE(encode(ControlMessage{NumberedOrder{1, {1, Release{1, "a\nb", {}}}}}));
-    EXPECT_FALSE(encode(ControlMessage{NumberedOrder{1, {1, Sanitize{"", std::vector<WipeTask>(wipes_max + 1)}}}}));
+    const auto sent = [](decltype(Order::what) what, std::int64_t epoch = 1) {
+        return encode(ControlMessage{NumberedOrder{1, {epoch, std::move(what)}}}).has_value();
+    };
+    const auto wipe_of = [](std::string lease, std::vector<std::string> tenants) {
+        return Release{1, {{UnitKind::memory, 0, 0, 1, 1, std::move(lease), std::move(tenants)}}};
+    };
+    EXPECT_TRUE(sent(wipe_of("lease-1", {"acme"})));
+    EXPECT_FALSE(sent(Release{-1, {}}));
+    EXPECT_FALSE(sent(Release{1, {}}, epoch_max + 1));
+    EXPECT_FALSE(sent(wipe_of(std::string(300, 'x'), {})));
+    EXPECT_FALSE(sent(wipe_of("lease-1", {"a\nb"})));
+    EXPECT_FALSE(sent(wipe_of("lease-1", std::vector<std::string>(tenants_of_a_wipe_max + 1, "a"))));
+    EXPECT_FALSE(sent(Sanitize{std::vector<WipeTask>(wipes_max + 1)}));
+    EXPECT_FALSE(encode(AgentMessage{Hello{.epoch_seen = epoch_max + 1}}));
     EXPECT_FALSE(encode(AgentMessage{Hello{.protocol = 99}}));
+    EXPECT_FALSE(encode(AgentMessage{RenewalRequest{"a request"}}));
+    EXPECT_FALSE(encode(ControlMessage{Renewed{"a certificate"}}));
 }
 
 TEST(Message, the_largest_hello_within_the_limits_fits_into_a_message) {

@@ -27,6 +27,8 @@ void put(const std::vector<WipeTask>& from, google::protobuf::RepeatedPtrField<p
         proto::WipeTask& made = *to.Add();
         put_unit(task.kind, task.device, {task.start, task.size}, *made.mutable_unit());
         made.set_ticket(task.ticket);
+        made.set_lease(task.lease);
+        for (const std::string& tenant : task.tenants) made.add_tenants(tenant);
     }
 }
 
@@ -53,12 +55,10 @@ void put(const Start& from, proto::Order& order) { order.mutable_start()->set_le
 void put(const Release& from, proto::Order& order) {
     proto::Release& to = *order.mutable_release();
     to.set_lease(from.lease);
-    to.set_tenant(from.tenant);
     put(from.wipes, *to.mutable_wipes());
 }
 void put(const Sanitize& from, proto::Order& order) {
     proto::Sanitize& to = *order.mutable_sanitize();
-    to.set_tenant(from.tenant);
     put(from.wipes, *to.mutable_wipes());
 }
 
@@ -73,6 +73,7 @@ void put(const WipeReport& from, proto::Report& report) {
     put_unit(from.kind, from.device, {from.start, from.size}, *to.mutable_unit());
     to.set_ticket(from.ticket);
     to.set_verified(from.verified);
+    to.set_stale(from.stale);
     to.set_why(from.why);
     if (from.evidence == decltype(from.evidence){}) return;
     to.mutable_evidence()->set_statement(from.evidence.statement);
@@ -115,6 +116,9 @@ void put(const Report& from, proto::AgentMessage& message) {
     std::visit([&](const auto& what) { put(what, to); }, from.what);
 }
 void put(const Heartbeat&, proto::AgentMessage& message) { message.mutable_heartbeat(); }
+void put(const RenewalRequest& from, proto::AgentMessage& message) {
+    message.mutable_renewal()->set_request(from.request);
+}
 
 void put(const Welcome& from, proto::ControlMessage& message) {
     proto::Welcome& to = *message.mutable_welcome();
@@ -132,6 +136,10 @@ void put(const Acknowledged& from, proto::ControlMessage& message) {
     message.mutable_acknowledged()->set_number(from.number);
 }
 void put(const GoAway& from, proto::ControlMessage& message) { message.mutable_go_away()->set_why(from.why); }
+void put(const Renewed& from, proto::ControlMessage& message) {
+    message.mutable_renewed()->set_certificate(from.certificate);
+}
+void put(const NotRenewed& from, proto::ControlMessage& message) { message.mutable_not_renewed()->set_why(from.why); }
 
 }  // namespace
 

@@ -1,0 +1,135 @@
+// People at the doors: tenants who submit and forget, operators who drain, freeze, hold and repair.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "sim/tenants.hpp"
+#include "sim/world_state.hpp"
+
+namespace bulkhead::sim {
+
+void World::command(Asking what, Asked asked) {
+    Server* server = leader();
+    if (server == nullptr) return;
+    asked.server = index_of(*server);
+    const std::uint64_t request = ++requests_;
+    asked_[request] = std::move(asked);
+    server->inbox.emplace_back(Command{request, "sim", std::move(what)});
+    wake(index_of(*server));
+}
+
+void World::enrol_everything(std::uint32_t index) {
+    enrolled_ = true;
+    for (AnyObject& object : declared_objects(spec_.nodes * spec_.gpus))
+        command(command::Apply{.objects = {std::move(object)}}, {Asked::What::other, {}});
+    for (std::uint32_t i = 0; i < agents_.size(); ++i)
+        command(
+            command::Enrol{
+                .node = agents_[i].name, .spec = node_spec(i), .evidence_key = print(agents_[i].key.public_key())},
+            {Asked::What::other, {}});
+    for (AnyObject& object : declared_tenants(spec_.nodes * spec_.gpus)) late_tenants_.push_back(std::move(object));
+    wake(index);
+}
+
+void World::submit() {
+    if (is_calm()) return;
+    at(about(spec_.between_submits), Happening::submit);
+    if (!late_tenants_.empty()) {  // guarantees need nodes that have reported
+        if (now_ < 120'000) return;
+        command(command::Apply{.objects = late_tenants_}, {Asked::What::other, {}});
+        if (++tenant_tries_ > 3) late_tenants_.clear();
+        return;
+    }
+    GpuWorkload workload = random_workload(rng_, ++workload_count_);
+    const std::string name = workload.metadata.name;
+    command(command::Apply{.objects = {std::move(workload)}, .mode = command::Mode::create},
+            {Asked::What::create, name, about(spec_.run_for)});
+}
+
+void World::forget(const std::string& name) {
+    if (gone_.contains(name) || (is_calm() && !wanted_gone_.contains(name))) return;
+    wanted_gone_.insert(name);
+    at(20'000 + rng_.between(0, 10'000), Happening::forget, 0, names_.put(name));  // until the answer comes
+    command(command::Delete{.kind = ObjectKind::workload, .name = name}, {Asked::What::remove, name});
+}
+
+void World::answered(const Answer& answer) {
+    const auto found = asked_.find(answer.request);
+    if (found == asked_.end()) return;
+    const Asked asked = std::move(found->second);
+    asked_.erase(found);
+    switch (asked.what) {
+        case Asked::What::create:
+            if (answer.outcome) {
+                checkers_.acknowledged_create(asked.name);
+                at(asked.run_for, Happening::forget, 0, names_.put(asked.name));
+            } else {
+                checkers_.refused(asked.name);
+                checkers_.probe(fmt::format("a request was refused: {}", code_name(answer.outcome.error().code)));
+            }
+            break;
+        case Asked::What::remove:
+            if (answer.outcome || answer.outcome.error().code == Code::not_found) {
+                checkers_.acknowledged_delete(asked.name);
+                gone_.insert(asked.name);
+            }
+            break;
+        case Asked::What::other:
+            if (!answer.outcome)
+                checkers_.probe(fmt::format("an operator was refused: {}", answer.outcome.error().what.substr(0, 60)));
+            break;
+    }
+}
+
+void World::operate() {
+    if (is_calm()) return;
+    at(about(spec_.between_operators), Happening::operate);
+    const std::int64_t later = rng_.between(60'000, 900'000);
+    const auto undo_later = [&](Asking what) { at(later, Happening::undo, 0, undo_.put(std::move(what))); };
+    const std::string& tenant = tenant_name(rng_);
+    const std::string& node = agents_[rng_.below(agents_.size())].name;
+    switch (rng_.below(3)) {
+        case 0:
+            fault("node drained");
+            command(command::Drain{.node = node, .on = true}, {Asked::What::other, {}});
+            return undo_later(command::Drain{.node = node, .on = false});
+        case 1:
+            fault("tenant frozen");
+            command(command::Freeze{.tenant = tenant, .on = true, .why = "drill"}, {Asked::What::other, {}});
+            return undo_later(command::Freeze{.tenant = tenant, .on = false, .why = "drill over"});
+        default:
+            fault("tenant held");
+            command(command::Hold{.tenant = tenant, .on = true, .why = "court"}, {Asked::What::other, {}});
+            return undo_later(command::Hold{.tenant = tenant, .on = false, .why = "court is done"});
+    }
+}
+
+// The operator walks through the fleet and lets broken things be tried again.
+void World::repair() {
+    if (!is_calm()) at(1'200'000, Happening::repair);
+    for (Agent& agent : agents_)
+        for (std::uint32_t gpu = 0; gpu < spec_.gpus; ++gpu)
+            agent.model.set_lost(static_cast<std::uint16_t>(gpu), false);
+    Server* server = leader();
+    if (server == nullptr) return;
+    const Snapshot all = server->core->snapshot();
+    for (const GpuNode& node : all.nodes) {
+        const auto try_again = [&](UnitKind kind, std::size_t device) {
+            command(command::Repair{.node = node.metadata.name,
+                                    .kind = kind,
+                                    .device = static_cast<std::int64_t>(device),
+                                    .why = "seen"},
+                    {Asked::What::other, {}});
+        };
+        const auto broken = [](const auto& unit) { return unit.state == CleanState::quarantined; };
+        for (std::size_t i = 0; i < node.status.gpus.size(); ++i)
+            if (std::ranges::any_of(node.status.gpus[i].slices, broken)) try_again(UnitKind::memory, i);
+        for (std::size_t i = 0; i < node.status.drives.size(); ++i)
+            if (broken(node.status.drives[i])) try_again(UnitKind::drive, i);
+        for (std::size_t i = 0; i < node.status.functions.size(); ++i)
+            if (broken(node.status.functions[i])) try_again(UnitKind::vf, i);
+        if (node.status.host && broken(*node.status.host)) try_again(UnitKind::host, 0);
+    }
+}
+
+}  // namespace bulkhead::sim

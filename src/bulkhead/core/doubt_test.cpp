@@ -1,0 +1,243 @@
+// What nodes say is held against what was ordered; what callers send is bounded; what is withdrawn has effect.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bulkhead/core/plane_test.hpp"
+#include "bulkhead/evidence/statement.hpp"
+
+namespace bulkhead {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string header = "apiVersion: bulkhead.dev/v1alpha1\n";
+
+std::string tenant(const std::string& name, const std::string& more = "") {
+    return header + "kind: Tenant\nmetadata: {name: " + name + "}\nspec: {class: research, priorityGrant: 50" + more +
+           "}\n";
+}
+std::string work(const std::string& name, const std::string& of, const std::string& more) {
+    return header + "kind: GpuWorkload\nmetadata: {name: " + name + "}\nspec: {tenant: " + of + ", " + more + "}\n";
+}
+
+CleanState state_of(const Plane& plane, std::size_t gpu = 0) {
+    return plane.node("n0").status.gpus[gpu].slices.front().state;
+}
+
+// A node that was told to wipe, and has not answered.
+struct Silent {
+    Silent() {
+        EXPECT_TRUE(plane.apply(tenant("acme") + "---\n" + tenant("rival")).outcome);
+        EXPECT_TRUE(plane.apply(work("train", "acme", "gpu: {count: 1, mechanism: whole}")).outcome);
+        plane.settle();
+        lease = plane.core->snapshot().leases.front().metadata.name;
+        plane.nodes["n0"]->reachable = false;
+        EXPECT_TRUE(plane.remove(ObjectKind::workload, "train").outcome);
+        for (const Order& order : plane.orders)
+            if (const auto* release = std::get_if<Release>(&order.what))
+                if (!release->wipes.empty()) task = release->wipes.front();
+        EXPECT_EQ(task.lease, lease);
+        EXPECT_EQ(task.tenants, std::vector<std::string>{"acme"});
+        // Its own word of it having stopped.
+        const Key key = key_in_rows();
+        plane.event(AgentReport{"n0", plane.nodes["n0"]->session, {1'000, LeaseReport{key, PartPhase::stopped, {}}}});
+        statement = {.node = "n0",
+                     .device = "GPU-1",
+                     .unit = unit_text(task.kind, task.device, task.start, task.size),
+                     .lease = task.lease,
+                     .tenants = task.tenants,
+                     .method = "overwrite",
+                     .began = plane.now,
+                     .ended = plane.now,
+                     .bytes = 1,
+                     .bytes_verified = 1,
+                     .ticket = task.ticket,
+                     .result = evidence::WipeResult::verified,
+                     .grade = Grade::simulated};
+    }
+    Key key_in_rows() const {
+        for (const auto& [key, body] : plane.rows)
+            if (key.first == Table::lease) return key.second;
+        return 0;
+    }
+    void answer(bool stale = false) {
+        WipeReport report{task.kind, task.device, task.start, task.size, task.ticket, !stale, stale, {}, {}};
+        if (!stale)
+            report.evidence = evidence::sign_statement(plane.nodes["n0"]->key, evidence::statement_text(statement));
+        plane.event(AgentReport{"n0", plane.nodes["n0"]->session, {++number, std::move(report)}});
+    }
+
+    Plane plane{1};
+    std::string lease;
+    WipeTask task;
+    evidence::WipeStatement statement;
+    std::int64_t number = 1'000;
+};
+
+TEST(Evidence, that_fits_the_order_makes_a_unit_available) {
+    Silent node;
+    EXPECT_EQ(state_of(node.plane, node.task.device), CleanState::sanitizing);
+    node.answer();
+    EXPECT_EQ(state_of(node.plane, node.task.device), CleanState::available);
+    EXPECT_EQ(node.plane.logged("wipe-failed"), 0);
+}
+
+TEST(Evidence, of_anything_else_than_what_was_ordered_makes_it_quarantined) {
+    const std::pair<const char*, void (*)(Silent&)> rows[] = {
+        {"an earlier wipe of the same unit", [](Silent& s) { s.statement.ticket -= 1; }},
+        {"another tenant's dirt", [](Silent& s) { s.statement.tenants = {"rival"}; }},
+        {"nobody's dirt", [](Silent& s) { s.statement.tenants.clear(); }},
+        {"another lease", [](Silent& s) { s.statement.lease = "lease-000000000000"; }},
+        {"another node", [](Silent& s) { s.statement.node = "n1"; }},
+        {"another unit", [](Silent& s) { s.statement.unit = "drive0"; }},
+        {"a wipe that failed", [](Silent& s) { s.statement.result = evidence::WipeResult::failed; }},
+        {"more than a simulated node can show", [](Silent& s) { s.statement.grade = Grade::silicon; }},
+    };
+    for (const auto& [says, change] : rows) {
+        Silent node;
+        change(node);
+        node.answer();
+        EXPECT_EQ(state_of(node.plane, node.task.device), CleanState::quarantined) << says;
+        EXPECT_EQ(node.plane.logged("wipe-failed"), 1) << says;
+    }
+}
+
+TEST(Evidence, is_asked_for_again_where_the_node_has_gone_beyond_the_ticket) {
+    Silent node;
+    const std::size_t leaves = node.plane.log.size();
+    node.plane.orders.clear();
+    node.answer(true);
+    EXPECT_EQ(state_of(node.plane, node.task.device), CleanState::sanitizing);
+    EXPECT_EQ(node.plane.log.size(), leaves) << "nothing happened";
+    EXPECT_TRUE(node.plane.orders.empty()) << "nor is it asked as fast as it can say so";
+    node.answer(false);
+    EXPECT_EQ(state_of(node.plane, node.task.device), CleanState::sanitizing) << "the old ticket is void";
+    node.plane.settle(20);
+    EXPECT_TRUE(std::ranges::any_of(node.plane.orders, [&](const Order& order) {
+        const auto* release = std::get_if<Release>(&order.what);
+        return release != nullptr && std::ranges::any_of(release->wipes, [&](const WipeTask& task) {
+                   return task.ticket > node.task.ticket && task.device == node.task.device;
+               });
+    }));
+}
+
+TEST(Epochs, of_another_life_are_noticed) {
+    Plane plane{1};
+    plane.hello("n0");
+    EXPECT_TRUE(plane.closes.empty() || plane.closes.back().find("epoch") == std::string::npos) << "our own";
+    plane.nodes["n0"]->executor->on_welcome(9);
+    plane.hello("n0");
+    EXPECT_THAT(plane.closes.back(), HasSubstr("obeyed a control plane of epoch 9"));
+    EXPECT_EQ(plane.epoch_seen, 9);
+    EXPECT_FALSE(plane.core->restoring()) << "so nobody rises: whoever runs it looks who leads";
+    plane.restart(9, true);  // from a backup of the time before
+    plane.hello("n0");
+    EXPECT_THAT(plane.closes.back(), HasSubstr("obeyed a control plane of epoch 9, and this one is of epoch 9"));
+    EXPECT_TRUE(plane.core->restoring());
+    plane.restart(10);
+    plane.hello("n0");
+    EXPECT_EQ(plane.node("n0").status.phase, NodePhase::ready);
+}
+
+TEST(Restored, a_lease_that_runs_already_is_taken_up) {
+    Plane plane{2};
+    ASSERT_TRUE(plane.apply(tenant("acme")).outcome);
+    ASSERT_TRUE(plane.apply(work("train", "acme", "gpu: {count: 2, mechanism: whole}, tasks: 2")).outcome);
+    auto backup = plane.rows;
+    // The last moment in which the lease was being prepared.
+    for (auto& [name, node] : plane.nodes) node->reachable = false;
+    plane.now = plane.now + Duration{1000};
+    plane.event(Tick{});
+    backup = plane.rows;
+    for (auto& [name, node] : plane.nodes) {
+        node->reachable = true;
+        plane.hello(name);
+    }
+    plane.settle();
+    ASSERT_EQ(plane.workload("train").status->phase, WorkloadPhase::running);
+    plane.rows = backup;
+    plane.restart(2, true);
+    EXPECT_EQ(plane.workload("train").status->phase, WorkloadPhase::starting);
+    plane.hello("n0");
+    plane.hello("n1");
+    EXPECT_EQ(plane.workload("train").status->phase, WorkloadPhase::running);
+    EXPECT_EQ(plane.nodes["n0"]->model.running().size() + plane.nodes["n1"]->model.running().size(), 2u);
+}
+
+std::string policy_with(const std::string& domains) {
+    return header +
+           "kind: FleetPolicy\nmetadata: {name: fleet}\nspec:\n  threatModel: internal\n"
+           "  sites: [{name: fra, jurisdiction: eu}]\n  versionGate: {shippedAdvisories: false}\n" +
+           domains;
+}
+
+TEST(Trust, that_is_withdrawn_parts_those_who_sit_together) {
+    Plane plane{1};
+    const std::string lab = "  trustDomains: [{name: lab, members: [acme, beta]}]\n";
+    const std::string member = ", trustDomain: {name: lab, consent: {by: head, at: \"2026-01-01T00:00:00Z\"}}";
+    const Answer domain =
+        plane.apply(policy_with(lab) + "---\n" + tenant("acme", member) + "---\n" + tenant("beta", member));
+    ASSERT_TRUE(domain.outcome) << domain.outcome.error().what;
+    ASSERT_TRUE(
+        plane.apply(work("one", "acme", "gpu: {count: 1, mechanism: whole}, isolation: {node: same-domain}")).outcome);
+    ASSERT_TRUE(
+        plane.apply(work("two", "beta", "gpu: {count: 1, mechanism: whole}, isolation: {node: same-domain}")).outcome);
+    plane.settle();
+    ASSERT_EQ(plane.nodes["n0"]->model.running().size(), 2u);
+    const Answer parted = plane.apply(policy_with("") + "---\n" + tenant("acme") + "---\n" + tenant("beta"));
+    ASSERT_TRUE(parted.outcome) << parted.outcome.error().what;
+    plane.settle();
+    EXPECT_EQ(plane.workload("one").status->phase, WorkloadPhase::running) << "the elder stays";
+    EXPECT_EQ(plane.workload("two").status->phase, WorkloadPhase::pending);
+    EXPECT_EQ(plane.nodes["n0"]->model.running().size(), 1u);
+}
+
+TEST(Objects, that_would_not_be_read_back_are_not_kept) {
+    Plane plane{1};
+    Tenant big;
+    big.metadata.name = "big";
+    big.spec.tenantClass = "research";
+    big.metadata.annotations["note"] = std::string(300 << 10, '"');
+    const std::size_t leaves = plane.log.size();
+    const Answer answer = plane.ask(command::Apply{.objects = {big}});
+    ASSERT_FALSE(answer.outcome);
+    EXPECT_EQ(answer.outcome.error().code, Code::invalid);
+    EXPECT_THAT(answer.outcome.error().what, HasSubstr("at most 262144 are kept"));
+    EXPECT_EQ(plane.log.size(), leaves);
+}
+
+TEST(Objects, are_answered_as_the_command_left_them) {
+    Plane plane{1};
+    const Answer made = plane.apply(tenant("acme"));
+    EXPECT_THAT(made.object, HasSubstr(made.version));
+    EXPECT_EQ(made.version, plane.find<Tenant>("acme").metadata.resourceVersion);
+    const Answer work_made = plane.apply(work("train", "acme", "gpu: {count: 1}"));
+    EXPECT_EQ(work_made.version, plane.workload("train").metadata.resourceVersion);
+    EXPECT_THAT(plane.ask(command::Drain{.node = "n0"}).object, HasSubstr("unschedulable"));
+    EXPECT_TRUE(plane.remove(ObjectKind::workload, "train").object.empty()) << "it is gone";
+}
+
+TEST(Enrolment, anew_ends_what_the_old_agent_had) {
+    Plane plane{1};
+    const auto key = *evidence::SigningKey::from_seed(std::string(32, 'q'));
+    ASSERT_TRUE(
+        plane.ask(command::Enrol{.node = "n0", .spec = {.site = "fra"}, .evidence_key = print(key.public_key())})
+            .outcome);
+    EXPECT_THAT(plane.closes.back(), HasSubstr("enrolled anew"));
+}
+
+TEST(Devices, of_another_shape_in_the_same_place_end_the_lease_and_break_nothing) {
+    Plane plane{1};
+    ASSERT_TRUE(plane.apply(tenant("acme")).outcome);
+    ASSERT_TRUE(plane.apply(work("train", "acme", "gpu: {count: 2, mechanism: whole}")).outcome);
+    plane.settle();
+    Plane::Node& node = *plane.nodes["n0"];
+    Hello hello = node.executor->hello(node.model.inventory(), node.model.boot_id());
+    for (NodeGpus& gpus : hello.inventory.gpus) gpus.model = "a30-24gb";  // four slices where there were eight
+    plane.event(AgentHello{"n0", node.session = 500, hello});
+    plane.settle(20);
+    EXPECT_EQ(plane.workload("train").status->phase, WorkloadPhase::pending);
+}
+
+}  // namespace
+}  // namespace bulkhead
