@@ -16,3 +16,13 @@ rm -rf build/clean-figure
 ( time { cmake -S . -B build/clean-figure -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O2 \
     -DBULKHEAD_TESTS=OFF -DCMAKE_CXX_COMPILER_LAUNCHER=env >/dev/null && ninja -C build/clean-figure -j2 >/dev/null; } ) 2>&1 | grep -E 'real|user'
 rm -rf build/clean-figure
+
+echo "== the durable core"
+cmake --build --preset release >/dev/null
+cmake --build --preset bench >/dev/null
+scripts/server-figures.py
+build/bin/bulkhead-sim --seeds 105..108 --quiet | tail -1
+build/bench/bin/shell_bench --benchmark_filter=recovery
+build/bench/bin/audit_bench
+build/bench/bin/store_bench
+BULKHEAD_BENCH_AGENTS="${AGENTS:-10000}" build/bench/bin/agent_bench

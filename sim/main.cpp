@@ -38,6 +38,14 @@ int main(int argc, char** argv) {
     double minutes = 0;
     bool quiet = false;
     std::string trace;
+    // The world first: the other arguments change it.
+    for (int i = 1; i + 1 < argc; ++i)
+        if (argv[i] == std::string_view{"--spec"}) {
+            const Spec* named = find_spec(argv[i + 1]);
+            if (named == nullptr) return usage();
+            world = *named;
+        }
+    std::string smaller;  // how the world differs from its spec, for the replay
     for (int i = 1; i < argc; ++i) {
         const std::string argument = argv[i];
         if (argument == "--seeds" && i + 1 < argc) {
@@ -48,14 +56,14 @@ int main(int argc, char** argv) {
             last = dots == std::string::npos ? first : std::strtoull(range.c_str() + dots + 2, &end, 10);
             if (end == nullptr || *end != '\0' || first > last) return usage();
         } else if (argument == "--spec" && i + 1 < argc) {
-            const Spec* named = find_spec(argv[++i]);
-            if (named == nullptr) return usage();
-            world = *named;
+            ++i;
         } else if (argument == "--hours" && i + 1 < argc) {  // of which half are calm
             world.length = bulkhead::Duration::hours(std::atoi(argv[++i]));
             world.calm = bulkhead::Duration{world.length.ms / 2};
+            smaller += fmt::format(" --hours {}", argv[i]);
         } else if (argument == "--nodes" && i + 1 < argc) {
             world.nodes = static_cast<std::uint32_t>(std::max(1, std::atoi(argv[++i])));
+            smaller += fmt::format(" --nodes {}", world.nodes);
         } else if (argument == "--minutes" && i + 1 < argc) {
             minutes = std::atof(argv[++i]);
         } else if (argument == "--trace" && i + 1 < argc) {
@@ -87,7 +95,7 @@ int main(int argc, char** argv) {
                        static_cast<double>(violation.at_ms) / 1000, violation.what);
         if (!result.violations.empty()) {
             ++failures;
-            fmt::print("  replay: bulkhead-sim --spec {} --seeds {}..{}\n", spec->name, seed, seed);
+            fmt::print("  replay: bulkhead-sim --spec {}{} --seeds {}..{}\n", spec->name, smaller, seed, seed);
         }
     }
     if (!quiet) {

@@ -363,6 +363,9 @@ TEST_F(Line, the_newer_session_of_a_node_replaces_the_older) {
     ASSERT_TRUE(server->send(second, some_order(1)));
     ASSERT_TRUE(server->send(first, some_order(1))) << "to a session that is gone: nothing";
     EXPECT_EQ(newer->expect<Link::OrderArrived>().order, some_order(1));
+    // Its end is told before its place is free.
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (server->sessions() != 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(1ms);
     EXPECT_EQ(server->sessions(), 2u);
 }
 

@@ -78,6 +78,11 @@ void add_serve(CLI::App& app, Context& context) {
         ->add_option("--node-certificates-last", options->certificates_last,
                      "How long; nodes renew them by themselves when a third is left. Default: 365d.")
         ->type_name("DURATION");
+    command
+        ->add_option("--requests-per-second", server.requests_per_second,
+                     "Of one token, and twice as many at once. Default: 200.")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1'000'000));
     command->add_flag(
         "--simulated-fleet", server.simulated_fleet,
         "Take the word of simulated nodes for what would need evidence of silicon. Everything says simulated.");

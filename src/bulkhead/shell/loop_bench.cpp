@@ -1,11 +1,14 @@
 // What an acknowledged write costs, alone and among others, with every commit on the disk; and what reading costs.
 #include <benchmark/benchmark.h>
+#include <fmt/core.h>
 #include <stdlib.h>
 
 #include <atomic>
 #include <filesystem>
 #include <thread>
 
+#include "bulkhead/codec/print.hpp"
+#include "bulkhead/core/persisted.hpp"
 #include "bulkhead/shell/catalog.hpp"
 #include "bulkhead/shell/loop.hpp"
 
@@ -88,6 +91,84 @@ void read_one_of_10000(benchmark::State& state) {
         benchmark::DoNotOptimize(catalog.get(ObjectKind::tenant, "t" + std::to_string(++number % 10'000)));
 }
 BENCHMARK(read_one_of_10000);
+
+// A store as a control plane leaves it: four leases on every GPU, 3,125 nodes of eight.
+void fill(store::Store& store, int leases) {
+    constexpr int per_gpu = 4, per_node = 8 * per_gpu;
+    const std::int64_t epoch = *store.raise_epoch(0);
+    Batch batch{.epoch = epoch, .clock = Instant{1'800'000'000'000}};
+    std::int64_t key = 1;
+    const auto put = [&](Table table, const auto& object) {
+        batch.rows.push_back({table, ++key, to_compact_json(object), false});
+        return key;
+    };
+    FleetPolicy policy;
+    policy.metadata.name = "fleet";
+    policy.spec.sites.push_back({"here", "eu"});
+    put(Table::policy, policy);
+    Tenant tenant;
+    tenant.metadata.name = "acme";
+    tenant.spec.tenantClass = "batch";
+    tenant.status.emplace();
+    put(Table::tenant, tenant);
+    for (int n = 0; n < leases / per_node; ++n) {
+        GpuNode node;
+        node.metadata.name = fmt::format("node-{}", n);
+        node.spec.site = "here";
+        node.status.gpus.push_back({.model = "h100-80gb-sxm5", .count = 8});
+        node.status.phase = NodePhase::ready;
+        const std::int64_t node_key = put(Table::node, node);
+        put(Table::gate,
+            GateRow{.node = node_key, .kind = UnitKind::host, .runs = {{.state = lifecycle::UnitState::in_use}}});
+        for (int g = 0; g < 8; ++g) {
+            GateRow gate{.node = node_key, .kind = UnitKind::memory, .device = g};
+            for (int i = 0; i < per_gpu; ++i) {
+                GpuWorkload work;
+                work.metadata.name = fmt::format("w-{}-{}-{}", n, g, i);
+                work.spec.tenant = "acme";
+                work.spec.gpu.profile = "1g.20gb";
+                GpuLease lease;
+                lease.metadata.name = fmt::format("lease-{:012x}", key);
+                work.status = GpuWorkloadStatus{.phase = WorkloadPhase::running, .lease = lease.metadata.name};
+                lease.spec = {.tenant = "acme", .workload = work.metadata.name, .mechanism = Mechanism::mig};
+                lease.spec.slices.push_back({node.metadata.name, g, "1g.20gb", i * 2});
+                lease.status = GpuLeaseStatus{.phase = LeasePhase::active, .gpus = Gpus{250}, .activeAt = batch.clock};
+                put(Table::workload, work);
+                gate.runs.push_back(
+                    {.count = 2, .state = lifecycle::UnitState::in_use, .lease = put(Table::lease, lease)});
+            }
+            put(Table::gate, gate);
+        }
+        if (batch.rows.size() > 10'000 || n + 1 == leases / per_node) {
+            invariant(store.commit(batch).has_value(), "the store takes it");
+            batch.rows.clear();
+        }
+    }
+}
+
+// From a closed file to the first answer: opened, checked, read, the core built, the fact on record.
+void recovery_of_100000_leases(benchmark::State& state) {
+    std::string pattern = std::filesystem::temp_directory_path() / "bulkhead-bench-XXXXXX";
+    const std::filesystem::path folder = ::mkdtemp(pattern.data());
+    Loop::Settings settings;
+    settings.store.path = folder / "store.db";
+    {
+        auto store = store::Store::open(settings.store);
+        fill(*store, 100'000);
+    }
+    Log log{-1};
+    for (auto _ : state) {
+        Follows follows;
+        auto loop = Loop::start(settings, {&follows}, log);
+        invariant(loop.has_value(), "it starts");
+        state.PauseTiming();
+        loop->reset();
+        state.ResumeTiming();
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+}
+BENCHMARK(recovery_of_100000_leases)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 
 }  // namespace
 }  // namespace bulkhead::shell
