@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What the control plane costs: CPU of the server's process for a durable submit and for an authorised read over TLS, and the
 round trip of the command line. A real server on a scratch folder, loopback only; it stops by itself."""
-import argparse, json, multiprocessing, os, re, shutil, socket, ssl, statistics, subprocess, sys, tempfile, time
+import argparse, functools, json, multiprocessing, os, re, shutil, socket, ssl, statistics, subprocess, sys, tempfile, time
 
+print = functools.partial(print, flush=True)
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--bulkhead", default="build/bin/bulkhead")
 parser.add_argument("--seconds", type=float, default=8, help="of each load")
@@ -52,27 +53,33 @@ def ask(port, token, method, path, body=""):
 def call(port, tokens, what, process, seconds, done):
     """Requests in lockstep on every connection: as many are in flight as there are connections."""
     lines = [connect(port) for _ in range(options.connections)]
-    count, refused, until, number = 0, 0, time.monotonic() + seconds, 0
+    count, refused, until, turn = 0, 0, time.monotonic() + seconds, 0
     while time.monotonic() < until:
         for place, line in enumerate(lines):
-            number += 1
+            number = turn // 2
             token = tokens[(process + place) % len(tokens)]
-            if what == "submit":
-                name = f"t{process}-{place}-{number}"
-                body = json.dumps({"apiVersion": "bulkhead.dev/v1alpha1", "kind": "Tenant", "metadata": {"name": name},
-                                   "spec": {"class": "batch"}})
-                line.sendall(request("POST", "/v1/tenants", token, body))
+            if what == "submit":  # and take back: every other one, so that the queue stays short
+                name = f"w{process}-{place}-{number}"
+                body = json.dumps({"apiVersion": "bulkhead.dev/v1alpha1", "kind": "GpuWorkload", "metadata": {"name": name},
+                                   "spec": {"tenant": "acme", "gpu": {"count": 1, "mechanism": "whole"}}})
+                if turn % 2 == 0:
+                    line.sendall(request("POST", "/v1/workloads", token, body))
+                else:
+                    line.sendall(request("DELETE", f"/v1/workloads/{name}", token))
             else:
                 line.sendall(request("GET", "/v1/tenants/acme", token))
         for line in lines:
-            status, _ = answer(line)
+            status, text = answer(line)
+            if status >= 300 and refused == 0:
+                print(f"refused: {text.decode()[:300]}", file=sys.stderr)
             count, refused = (count + 1, refused) if status < 300 else (count, refused + 1)
+        turn += 1
     done.put((count, refused))
 
 
 def cpu(pid):
     fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields[11:13]]  # our own code, the kernel for us
 
 
 def fsync_p50():
@@ -86,8 +93,9 @@ def fsync_p50():
     return statistics.median(times) * 1e6
 
 
+agent = None
 server = subprocess.Popen([program, "serve", "--data", data, "--port", "0", "--agent-port", "0",
-                           "--requests-per-second", "1000000"],
+                           "--requests-per-second", "1000000", "--simulated-fleet"],
                           stdout=subprocess.DEVNULL, stderr=open(f"{root}/log", "wb"))
 try:
     until = time.time() + 30
@@ -100,7 +108,21 @@ try:
         {"apiVersion": "bulkhead.dev/v1alpha1", "kind": "FleetPolicy", "metadata": {"name": "fleet"},
          "spec": {"threatModel": "internal", "sites": [{"name": "local", "jurisdiction": "eu"}]}}))
     ask(port, admin, "POST", "/v1/tenants", json.dumps(
-        {"apiVersion": "bulkhead.dev/v1alpha1", "kind": "Tenant", "metadata": {"name": "acme"}, "spec": {"class": "batch"}}))
+        {"apiVersion": "bulkhead.dev/v1alpha1", "kind": "Tenant", "metadata": {"name": "acme"},
+         "spec": {"class": "batch", "quota": {"limit": 1}}}))
+    # A node, so that work is accepted; a quota that is used up, so that it waits and is not placed.
+    enrolment = f"{root}/enrolment"
+    with os.fdopen(os.open(enrolment, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+        file.write(ask(port, admin, "POST", "/v1/tokens/enrolment", json.dumps({"node": "node-0"}))["token"])
+    agent = subprocess.Popen([program, "agent", "--data", f"{root}/node-0", "--name", "node-0", "--gpus", "8", "--time", "100", "--server", url, "--ca",
+                              f"{data}/keys/ca.crt", "--token-file", enrolment], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while '"ready"' not in json.dumps(ask(port, admin, "GET", "/v1/nodes")):
+        time.sleep(0.2)
+    ask(port, admin, "POST", "/v1/workloads", json.dumps(
+        {"apiVersion": "bulkhead.dev/v1alpha1", "kind": "GpuWorkload", "metadata": {"name": "holder"},
+         "spec": {"tenant": "acme", "gpu": {"count": 1, "mechanism": "whole"}}}))
+    while '"running"' not in json.dumps(ask(port, admin, "GET", "/v1/workloads/holder")):
+        time.sleep(0.2)
     tokens = [admin] + [ask(port, admin, "POST", "/v1/tokens", json.dumps(
         {"role": "platform-admin", "subject": f"caller-{i}"}))["token"] for i in range(23)]
     print(f"fsync p50 {fsync_p50():.0f} us; {options.processes} processes x {options.connections} connections")
@@ -114,9 +136,12 @@ try:
         results = [done.get() for _ in callers]
         for caller in callers:
             caller.join()
-        spent, took = cpu(server.pid) - before, time.monotonic() - began
+        own, kernel = (after - at for after, at in zip(cpu(server.pid), before))
+        took = time.monotonic() - began
         count, refused = sum(r[0] for r in results), sum(r[1] for r in results)
-        print(f"{said}: {spent / max(count, 1) * 1e6:.1f} us of server CPU, {count / took:.0f}/s, {count} answered, {refused} refused")
+        each = 1e6 / max(count, 1)
+        print(f"{said}: {(own + kernel) * each:.1f} us of server CPU ({own * each:.1f} own, {kernel * each:.1f} kernel), "
+              f"{count / took:.0f}/s, {count} answered, {refused} refused")
     times = []
     environment = dict(os.environ, HOME=root)
     for _ in range(20):
@@ -126,6 +151,8 @@ try:
         times.append(time.perf_counter() - began)
     print(f"command line, one get: median {statistics.median(times) * 1e3:.1f} ms, least {min(times) * 1e3:.1f} ms")
 finally:
+    if agent:
+        agent.kill()
     server.terminate()
     server.wait(20)
     shutil.rmtree(root, ignore_errors=True)

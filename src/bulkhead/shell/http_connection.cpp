@@ -144,13 +144,13 @@ net::awaitable<Connection::Next> Connection::one_request() {
             status = 400;
         }
         if (status == 0) co_return Next::close;  // gone, or too slow
-        co_return co_await refuse(std::move(why), status);
+        co_return co_await refuse(why, status);
     }
 
     const auto& message = parser.get();
     if (const auto hosts = message.count(http::field::host); hosts > 1 || (hosts == 0 && message.version() >= 11)) {
         Error why{Code::invalid, "a request of HTTP/1.1 names its host once", "send one Host header"};
-        co_return co_await refuse(std::move(why), 400);
+        co_return co_await refuse(why, 400);
     }
     const auto header = [&](http::field name) { return text_of(message[name]); };
     const auto method = method_of(message.method());
@@ -162,7 +162,7 @@ net::awaitable<Connection::Next> Connection::one_request() {
         co_return co_await send(std::move(no), false, false);
     }
     auto target = parse_target(std::string_view{message.target().data(), message.target().size()});
-    if (!target) co_return co_await refuse(std::move(target.error()), 400);
+    if (!target) co_return co_await refuse(target.error(), 400);
     Request request{.head = {.method = *method,
                              .target = *std::move(target),
                              .authorization = header(http::field::authorization),
@@ -189,7 +189,7 @@ net::awaitable<Connection::Next> Connection::one_request() {
     }
     if (parser.content_length() && *parser.content_length() > admission->body_max) {
         Error why = too_large("body", admission->body_max);
-        co_return co_await refuse(std::move(why), 413);
+        co_return co_await refuse(why, 413);
     }
     if (has_body) {
         parser.body_limit(admission->body_max);
@@ -202,7 +202,7 @@ net::awaitable<Connection::Next> Connection::one_request() {
         const auto [failed, bytes] = co_await http::async_read(stream_, buffer_, parser, as_pair);
         if (failed == http::error::body_limit) {
             Error why = too_large("body", admission->body_max);
-            co_return co_await refuse(std::move(why), 413);
+            co_return co_await refuse(why, 413);
         }
         if (failed) co_return Next::close;
         request.body = std::move(parser.get().body());
