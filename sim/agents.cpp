@@ -79,7 +79,7 @@ void World::begin_operation(std::uint32_t index, const Operation& operation) {
     checkers_.begun(agent.name, agent.model, operation);
     const Duration takes = agent.model.duration(operation);
     auto answer = agent.model.carry_out(operation);
-    if (!answer) return checkers_.probe("an operation hangs");
+    if (!answer) return checkers_.hangs(agent.name);
     checkers_.ended(agent.name, operation, answer->ok);
     at(takes.ms, Happening::operation_done, index, operations_.put({agent.life, operation, std::move(*answer)}));
 }

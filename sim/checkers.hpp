@@ -63,6 +63,8 @@ public:
     void begun(const std::string& node, const NodeModel& model, const Operation& operation);
     void ended(const std::string& node, const Operation& operation, bool ok);
     void host_crashed(const std::string& node);
+    void hangs(
+        const std::string& node);  // an operation that will never answer; the node waits for it, for hours if need be
 
     // Something that must never happen, seen by the world itself.
     void impossible(int invariant, std::string what) { violate(invariant, std::move(what)); }
@@ -139,6 +141,7 @@ private:
     std::map<Key, Promised> promised_;
     std::map<std::string, std::map<Key, Running>> running_;     // by node: what the hardware runs
     std::map<std::string, std::set<std::string>> wiped_since_;  // node -> units with evidence since their last use
+    std::set<std::string> hanging_;                             // nodes on which an operation hangs
     std::vector<std::string> just_taken_;                       // units, by the start that is being looked at
     std::set<std::string> leased_names_;             // every lease there ever was, whatever a backup has forgotten
     std::map<std::string, std::size_t> signatures_;  // of evidence: the leaf that first had it

@@ -174,6 +174,11 @@ void Checkers::ended(const std::string& node, const Operation& operation, bool o
         running_[node].clear();
 }
 
+void Checkers::hangs(const std::string& node) {
+    probe("an operation hangs");
+    hanging_.insert(node);
+}
+
 void Checkers::host_crashed(const std::string& node) {
     say(node + " crashes");
     running_[node].clear();
