@@ -219,6 +219,8 @@ void refresh_fleet(Core::State& state) {
     state.fleet_stale.clear();
 }
 
+namespace {
+
 // Trust that is withdrawn reaches those who sit together already: the younger of two goes, and is placed elsewhere.
 void part_whom_trust_left(Turn& turn) {
     Core::State& state = turn.state;
@@ -232,6 +234,8 @@ void part_whom_trust_left(Turn& turn) {
         end_lease(turn, state.leases.at(lease),
                   "it may no longer be where somebody else's work is: trust was withdrawn");
 }
+
+}  // namespace
 
 void place_work(Turn& turn) {
     Core::State& state = turn.state;

@@ -1,5 +1,5 @@
 // Long messages travel in pieces, so that no write of gRPC's reaches the size of a TLS record. Where the bytes of a
-// write fill its last record exactly, gRPC (1.51, and newer ones) sends along what happens to lie in the memory behind
+// write fill its last record exactly, gRPC 1.51 sends along what happens to lie in the memory behind
 // it, in the clear, and the other end hangs up. Its records hold 16,284 bytes; a piece, the frames around it and
 // everything else that HTTP/2 may add to one write stay far below.
 #pragma once
