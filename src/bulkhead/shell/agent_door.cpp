@@ -5,17 +5,9 @@
 #include "bulkhead/auth/ca.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/shell/catalog.hpp"
+#include "bulkhead/shell/machine_clock.hpp"
 
 namespace bulkhead::shell {
-
-namespace {
-
-Instant machine_clock() {
-    using namespace std::chrono;
-    return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
-}
-
-}  // namespace
 
 void NodeRegistry::take(const Row& row) {
     if (row.table == Table::node) {

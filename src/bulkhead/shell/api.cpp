@@ -7,17 +7,13 @@
 
 #include "bulkhead/codec/diagnostic.hpp"
 #include "bulkhead/shell/etag.hpp"
+#include "bulkhead/shell/machine_clock.hpp"
 
 namespace bulkhead::shell {
 
 namespace {
 
 constexpr std::size_t small_body = 64 << 10, large_body = 4 << 20;
-
-Instant machine_clock() {
-    using namespace std::chrono;
-    return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
-}
 
 Response too_often(std::int64_t seconds) {
     Response response = problem(Error{Code::exhausted, "too many requests", fmt::format("ask again in {} s", seconds)});

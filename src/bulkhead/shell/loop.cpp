@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "bulkhead/evidence/commitment.hpp"
+#include "bulkhead/shell/machine_clock.hpp"
 
 namespace bulkhead::shell {
 
@@ -20,11 +21,6 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 std::chrono::milliseconds in_ms(Duration duration) { return std::chrono::milliseconds{duration.ms}; }
-
-Instant machine_clock() {
-    using namespace std::chrono;
-    return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
-}
 
 std::string fresh_salt() {
     std::string salt(evidence::salt_size, '\0');

@@ -26,15 +26,11 @@
 #include "bulkhead/shell/keys.hpp"
 #include "bulkhead/shell/log_publisher.hpp"
 #include "bulkhead/shell/loop.hpp"
+#include "bulkhead/shell/machine_clock.hpp"
 
 namespace bulkhead::shell {
 
 namespace {
-
-Instant machine_clock() {
-    using namespace std::chrono;
-    return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
-}
 
 class CatalogFollower final : public Follower {
 public:
