@@ -1,8 +1,9 @@
 #include "bulkhead/shell/http_connection.hpp"
 
 #include <fmt/core.h>
-#include <netinet/tcp.h>
 
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 namespace bulkhead::shell {
@@ -14,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 // A thing that becomes ready once or many times, told from any thread, waited for on the connection's own.
 class Signal : public std::enable_shared_from_this<Signal> {
 public:
-    explicit Signal(const net::any_io_executor& executor) : executor_{executor}, timer_{executor} {}
+    explicit Signal(const Executor& executor) : executor_{executor}, timer_{executor} {}
 
     void give() {
         net::post(executor_, [self = shared_from_this()] {
@@ -23,7 +24,7 @@ public:
         });
     }
     // False: it took too long.
-    net::awaitable<bool> wait(std::chrono::milliseconds at_most) {
+    Awaitable<bool> wait(std::chrono::milliseconds at_most) {
         if (!given_) {
             timer_.expires_after(at_most);
             co_await timer_.async_wait(as_pair);
@@ -32,15 +33,42 @@ public:
     }
 
 private:
-    net::any_io_executor executor_;
-    net::steady_timer timer_;
+    Executor executor_;
+    Timer timer_;
     bool given_ = false;
 };
 
-struct Pending {  // an answer that may come from another thread
-    std::mutex mutex;
-    std::optional<Response> response;
-    Traffic::Turn turn;  // until it is answered, or nobody is left who could: also when it was given up on here
+// An answer that may come from another thread.
+class Pending {
+public:
+    explicit Pending(Traffic::Turn turn) : turn_{std::move(turn)} {}
+
+    void respond(Response response) {
+        std::shared_ptr<Signal> waiting;
+        {
+            const std::lock_guard lock{mutex_};
+            response_ = std::move(response);
+            turn_.reset();
+            waiting = std::exchange(waiting_, nullptr);
+        }
+        if (waiting) waiting->give();
+    }
+    std::optional<Response> take() {
+        const std::lock_guard lock{mutex_};
+        return std::exchange(response_, std::nullopt);
+    }
+    // The answer if it is here already; otherwise the signal is given when it comes.
+    std::optional<Response> take_or_tell(const std::shared_ptr<Signal>& signal) {
+        const std::lock_guard lock{mutex_};
+        if (!response_) waiting_ = signal;
+        return std::exchange(response_, std::nullopt);
+    }
+
+private:
+    std::mutex mutex_;
+    std::optional<Response> response_;
+    std::shared_ptr<Signal> waiting_;
+    Traffic::Turn turn_;  // until it is answered, or nobody is left who could: also when it was given up on here
 };
 
 std::string text_of(beast::string_view view) { return {view.data(), view.size()}; }
@@ -62,15 +90,23 @@ std::optional<Method> method_of(http::verb verb) {
     }
 }
 
-template <class Message>
-void set_headers(Message& message, const Response& response, bool keep_alive) {
-    message.version(11);
-    message.result(static_cast<unsigned>(response.status));
-    message.set(http::field::content_type, response.content_type);
-    message.set(http::field::cache_control, "no-store");
-    message.set("X-Content-Type-Options", "nosniff");
-    for (const auto& [name, value] : response.headers) message.set(name, value);
-    message.keep_alive(keep_alive);
+// Everything up to the empty line, which the caller adds with what says where the body ends.
+void write_head(std::string& out, const Response& response, bool keep_alive) {
+    const auto reason = http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)));
+    fmt::format_to(std::back_inserter(out), "HTTP/1.1 {} {}\r\n", response.status,
+                   std::string_view{reason.data(), reason.size()});
+    const auto header = [&](std::string_view name, std::string_view value) {
+        out.append(name).append(": ").append(value).append("\r\n");
+    };
+    if (!keep_alive) header("Connection", "close");
+    header("Content-Type", response.content_type);
+    header("Cache-Control", "no-store");
+    header("X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : response.headers) header(name, value);
+}
+
+void end_head_with_length(std::string& out, std::uint64_t length) {
+    fmt::format_to(std::back_inserter(out), "Content-Length: {}\r\n\r\n", length);
 }
 
 Error too_large(std::string_view what, std::size_t most) {
@@ -80,56 +116,59 @@ Error too_large(std::string_view what, std::size_t most) {
 
 }  // namespace
 
-net::awaitable<void> Connection::run() {
+Awaitable<void> Connection::run() {
     const auto self = shared_from_this();
-    auto& socket = beast::get_lowest_layer(stream_).socket();
-    error_code ignored;
-    socket.set_option(tcp::no_delay{true}, ignored);
-    // What was sent and never acknowledged ends the connection, whatever the other side's machine has become.
-    const int patience_ms = 60'000;
-    ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof patience_ms);
-
+    worker_.connections.insert(this);
     expire(options_.handshake_within);
-    const auto [failed] = co_await stream_.async_handshake(net::ssl::stream_base::server, as_pair);
-    if (failed) co_return;
+    if (!co_await line_.shake_hands()) co_return;
     while (!server_.stopping.load()) {
-        if (!co_await wait_for_a_byte()) break;
+        // Between requests a connection may rest; once something arrives, the header has its own, shorter time. A
+        // stranger may not rest here.
+        expire(known_ ? options_.idle : options_.header_within);
+        if (buffer_.size() == 0 && !co_await read_more(4096)) break;
         answering_ = true;
         const Next next = co_await one_request();
         answering_ = false;
         if (next == Next::close) break;
     }
     expire(Duration{2'000});
-    co_await stream_.async_shutdown(as_pair);
+    co_await line_.close();
 }
 
-// Between requests a connection may rest; once something arrives, the header has its own, shorter time.
-net::awaitable<bool> Connection::wait_for_a_byte() {
-    if (buffer_.size() > 0) co_return true;
-    expire(known_ ? options_.idle : options_.header_within);  // a stranger may not rest here
-    const auto [failed, bytes] = co_await stream_.async_read_some(buffer_.prepare(4096), as_pair);
-    if (failed) co_return false;
-    buffer_.commit(bytes);
-    co_return true;
+Awaitable<bool> Connection::read_more(std::size_t at_most) {
+    const auto room = buffer_.prepare(at_most);
+    const std::size_t got = co_await line_.read_some({static_cast<char*>(room.data()), room.size()});
+    buffer_.commit(got);
+    co_return got > 0;
+}
+
+// Until the parser has its header, or, when it is eager, all of the message.
+Awaitable<error_code> Connection::parse(Parser& parser, std::size_t at_most) {
+    for (;;) {
+        error_code failed;
+        if (buffer_.size() > 0) buffer_.consume(parser.put(buffer_.data(), failed));
+        if (failed && failed != http::error::need_more) co_return failed;
+        if (!failed && (parser.is_done() || (!parser.eager() && parser.is_header_done()))) co_return error_code{};
+        if (!co_await read_more(at_most)) co_return make_error_code(http::error::partial_message);
+    }
 }
 
 // The last word on this connection: what is not read cannot be told from the next request.
-net::awaitable<Connection::Next> Connection::refuse(const Error& error, int status) {
+Awaitable<Connection::Next> Connection::refuse(const Error& error, int status) {
     server_.door.note(nullptr, status, 0);
     return send(problem(error, status), false, false);
 }
 
-net::awaitable<Connection::Next> Connection::one_request() {
+Awaitable<Connection::Next> Connection::one_request() {
     const auto began = Clock::now();
     const auto spent = [&] {
         return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began).count();
     };
-    http::request_parser<http::string_body> parser;
+    Parser parser;
     parser.header_limit(static_cast<std::uint32_t>(options_.header_bytes_max));
     parser.body_limit(options_.body_bytes_max);
     expire(options_.header_within);
-    const auto [bad_header, header_bytes] = co_await http::async_read_header(stream_, buffer_, parser, as_pair);
-    if (bad_header) {
+    if (const error_code bad_header = co_await parse(parser, 4096)) {
         Error why;
         int status = 0;
         if (bad_header == http::error::header_limit) {
@@ -195,11 +234,10 @@ net::awaitable<Connection::Next> Connection::one_request() {
         parser.body_limit(admission->body_max);
         expire(options_.body_within);
         if (beast::iequals(message[http::field::expect], "100-continue")) {
-            http::response<http::empty_body> go_on{http::status::continue_, 11};
-            const auto [failed, bytes] = co_await http::async_write(stream_, go_on, as_pair);
-            if (failed) co_return Next::close;
+            if (!co_await line_.write("HTTP/1.1 100 Continue\r\n\r\n")) co_return Next::close;
         }
-        const auto [failed, bytes] = co_await http::async_read(stream_, buffer_, parser, as_pair);
+        parser.eager(true);
+        const error_code failed = co_await parse(parser, 64 << 10);
         if (failed == http::error::body_limit) {
             Error why = too_large("body", admission->body_max);
             co_return co_await refuse(why, 413);
@@ -208,7 +246,7 @@ net::awaitable<Connection::Next> Connection::one_request() {
         request.body = std::move(parser.get().body());
     }
     // No deadline on the socket while the answer is being made; the answer has its own.
-    beast::get_lowest_layer(stream_).expires_never();
+    line_.never_expire();
     server_.places.answering(place_, true);
     Response response = co_await answer(*admission, std::move(request));
     server_.places.answering(place_, false);
@@ -216,39 +254,30 @@ net::awaitable<Connection::Next> Connection::one_request() {
     co_return co_await send(std::move(response), head_only, keep_alive && !server_.stopping.load());
 }
 
-net::awaitable<Response> Connection::answer(const Admission& admission, Request request) {
-    const auto signal = std::make_shared<Signal>(stream_.get_executor());
-    const auto pending = std::make_shared<Pending>();
+Awaitable<Response> Connection::answer(const Admission& admission, Request request) {
+    Traffic::Turn turn;
     if (admission.lane != Lane::quick) {
         auto entered = server_.traffic.enter(admission.lane, admission.caller);
         if (!entered) co_return problem(entered.error());
-        pending->turn = *std::move(entered);
+        turn = *std::move(entered);
     }
-    const Respond respond = [signal, pending](Response response) {
-        {
-            const std::lock_guard lock{pending->mutex};
-            pending->response = std::move(response);
-            pending->turn.reset();
-        }
-        signal->give();
-    };
+    const auto pending = std::make_shared<Pending>(std::move(turn));
+    const Respond respond = [pending](Response response) { pending->respond(std::move(response)); };
     if (admission.lane == Lane::quick) {
         server_.door.handle(admission, std::move(request), respond);
+        if (auto response = pending->take()) co_return *std::move(response);
     } else {
         net::post(server_.threads_of(admission.lane),
                   [&door = server_.door, admission, request = std::move(request), respond]() mutable {
                       door.handle(admission, std::move(request), respond);
                   });
     }
-    const auto taken = [&] {
-        const std::lock_guard lock{pending->mutex};
-        return std::exchange(pending->response, std::nullopt);
-    };
-    std::optional<Response> response = taken();
+    const auto signal = std::make_shared<Signal>(line_.executor());
+    std::optional<Response> response = pending->take_or_tell(signal);
     for (bool patient = true; !response && patient;) {
         const bool given = co_await signal->wait(in_ms(options_.answer_within));
         patient = given || (admission.lane == Lane::backup && !server_.stopping.load());
-        response = taken();
+        response = pending->take();
     }
     if (!response)
         co_return problem(Error{Code::timeout, "the answer took too long; whether it was done is not known",
@@ -256,47 +285,56 @@ net::awaitable<Response> Connection::answer(const Admission& admission, Request 
     co_return *std::move(response);
 }
 
-net::awaitable<Connection::Next> Connection::send(Response response, bool head_only, bool keep_alive) {
+Awaitable<Connection::Next> Connection::send(Response response, bool head_only, bool keep_alive) {
     if (response.feed && !head_only) co_return co_await send_feed(std::move(response));
     if (response.file && !head_only) co_return co_await send_file(std::move(response), keep_alive);
+    constexpr std::size_t small = 64 << 10;  // such a body is copied behind its head, and both are one write
     const std::string_view text = response.text();
-    expire(options_.write_within);
     const bool bodiless = head_only || response.status == 204 || response.status == 304;
-    if (bodiless) {
-        http::response<http::empty_body> message;
-        set_headers(message, response, keep_alive);
-        if (response.status == 200 && !response.feed) message.content_length(text.size());
-        const auto [failed, bytes] = co_await http::async_write(stream_, message, as_pair);
-        co_return failed || !keep_alive ? Next::close : Next::keep;
+    outgoing_.clear();
+    write_head(outgoing_, response, keep_alive);
+    if (bodiless && (response.status != 200 || response.feed))
+        outgoing_ += "\r\n";
+    else
+        end_head_with_length(outgoing_, text.size());
+    expire(options_.write_within);
+    bool sent = false;
+    if (bodiless || text.size() <= small) {
+        if (!bodiless) outgoing_ += text;
+        sent = co_await line_.write(outgoing_);
+    } else {
+        sent = co_await line_.write(outgoing_) && co_await line_.write(text);
     }
-    http::response<http::span_body<const char>> message;
-    set_headers(message, response, keep_alive);
-    message.body() = {text.data(), text.size()};
-    message.content_length(text.size());
-    const auto [failed, bytes] = co_await http::async_write(stream_, message, as_pair);
-    co_return failed || !keep_alive ? Next::close : Next::keep;
+    co_return sent&& keep_alive ? Next::keep : Next::close;
 }
 
-net::awaitable<Connection::Next> Connection::send_file(Response response, bool keep_alive) {
-    error_code failed;
-    http::response<http::file_body> message;
-    message.body().open(response.file->path().c_str(), beast::file_mode::scan, failed);
-    if (failed) {
-        Response sorry = problem(Error{Code::unavailable, "the file cannot be read: " + failed.message(), ""});
+Awaitable<Connection::Next> Connection::send_file(Response response, bool keep_alive) {
+    std::ifstream file{response.file->path(), std::ios::binary | std::ios::ate};
+    const auto size = file.tellg();
+    if (!file || size < 0) {
+        Response sorry = problem(Error{Code::unavailable, "the file cannot be read", "ask again"});
         co_return co_await send(std::move(sorry), false, false);
     }
-    set_headers(message, response, keep_alive);
-    message.prepare_payload();
-    http::response_serializer<http::file_body> serializer{message};
-    while (!serializer.is_done()) {
+    file.seekg(0);
+    outgoing_.clear();
+    write_head(outgoing_, response, keep_alive);
+    auto left = static_cast<std::uint64_t>(size);
+    end_head_with_length(outgoing_, left);
+    expire(options_.write_within);
+    if (!co_await line_.write(outgoing_)) co_return Next::close;
+    std::string piece;
+    while (left > 0) {
+        piece.resize(std::min<std::uint64_t>(left, 64 << 10));
+        // Shorter than it was: the caller finds out, because the connection ends before the length is reached.
+        if (!file.read(piece.data(), static_cast<std::streamsize>(piece.size()))) co_return Next::close;
         expire(options_.write_within);
-        const auto [broken, bytes] = co_await http::async_write_some(stream_, serializer, as_pair);
-        if (broken) co_return Next::close;
+        if (!co_await line_.write(piece)) co_return Next::close;
+        left -= piece.size();
     }
     co_return keep_alive ? Next::keep : Next::close;
 }
 
-net::awaitable<Connection::Next> Connection::send_feed(Response response) {
+Awaitable<Connection::Next> Connection::send_feed(Response response) {
     struct Counted {
         std::atomic<std::size_t>& count;
         std::size_t before = count.fetch_add(1);
@@ -308,28 +346,26 @@ net::awaitable<Connection::Next> Connection::send_feed(Response response) {
     }
 
     const auto feed = std::move(response.feed);
-    const auto signal = std::make_shared<Signal>(stream_.get_executor());
+    const auto signal = std::make_shared<Signal>(line_.executor());
     feed->on_ready([signal] { signal->give(); });
-    http::response<http::empty_body> message;
-    set_headers(message, response, false);
-    message.chunked(true);
-    http::response_serializer<http::empty_body> serializer{message};
+    outgoing_.clear();
+    write_head(outgoing_, response, false);
+    outgoing_ += "Transfer-Encoding: chunked\r\n\r\n";
     expire(options_.write_within);
-    const auto [failed, bytes] = co_await http::async_write_header(stream_, serializer, as_pair);
-    if (failed) co_return Next::close;
+    if (!co_await line_.write(outgoing_)) co_return Next::close;
     while (!server_.stopping.load()) {
         const std::optional<std::string> text = feed->next();
         if (!text) break;
         if (text->empty()) {
+            line_.never_expire();
             if (co_await signal->wait(in_ms(options_.stream_pulse))) continue;
         }
         const std::string_view piece = text->empty() ? std::string_view{": still here\n\n"} : std::string_view{*text};
         expire(options_.write_within);
-        const auto [broken, sent] = co_await net::async_write(stream_, http::make_chunk(net::buffer(piece)), as_pair);
-        if (broken) co_return Next::close;
+        if (!co_await line_.write(fmt::format("{:x}\r\n{}\r\n", piece.size(), piece))) co_return Next::close;
     }
     expire(options_.write_within);
-    co_await net::async_write(stream_, http::make_chunk_last(), as_pair);
+    co_await line_.write("0\r\n\r\n");
     co_return Next::close;
 }
 

@@ -1,57 +1,65 @@
 // One connection of the HTTP server, and what the connections of a server share. Only http_server.cpp and
-// http_connection.cpp include this: Beast costs a minute to compile.
+// http_connection.cpp include this: Asio and Beast cost a minute to compile.
 #pragma once
 
 #include <atomic>
-#include <boost/asio.hpp>
-#include <boost/asio/ssl.hpp>
-#include <boost/beast/core.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
-#include <boost/beast/ssl.hpp>
-#include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "bulkhead/shell/http_server.hpp"
 #include "bulkhead/shell/places.hpp"
+#include "bulkhead/shell/tls_line.hpp"
 #include "bulkhead/shell/traffic.hpp"
 
 namespace bulkhead::shell {
 
-namespace net = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = net::ip::tcp;
-using boost::system::error_code;
-
-constexpr auto as_pair = net::as_tuple(net::use_awaitable);
 
 inline std::chrono::milliseconds in_ms(Duration duration) { return std::chrono::milliseconds{duration.ms}; }
 
 class Connection;
+
+// A thread and the connections that live on it, from their first byte to their last: nothing of a connection is ever
+// touched by two threads.
+struct HttpWorker {
+    std::unordered_set<Connection*> connections;
+    net::io_context io{1};  // connections that are left end with it
+    std::thread thread;
+
+    Awaitable<void> sweep();  // hangs up on whoever took too long
+};
 
 struct HttpServer::State {
     State(Options options_, HttpDoor& door_, Log& log_)
         : options{std::move(options_)},
           door{door_},
           log{log_},
-          io{options.threads},
-          acceptor{io},
+          workers(static_cast<std::size_t>(options.threads)),
+          acceptor{workers.front().io.get_executor()},
           readers{static_cast<std::size_t>(options.readers)} {}
 
     Result<> listen();
-    net::awaitable<void> accept();
-    void welcome(tcp::socket socket);
+    Awaitable<void> accept();
+    void welcome(HttpWorker& worker, Socket socket);
     void complain_of(const error_code& failed);
     net::thread_pool& threads_of(Lane lane);
     void stop();
 
-    // Connections live inside the io_context until it goes; so what they touch in their last moment comes before it.
+    struct FreeContext {
+        void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+    };
+
+    // Connections live inside the workers until these go; so what they touch in their last moment comes before them.
     Options options;
     HttpDoor& door;
     Log& log;
@@ -61,23 +69,24 @@ struct HttpServer::State {
     Places places{{options.connections_max, options.strangers_max, options.strangers_of_one_address_max}};
     std::mutex mutex;
     std::map<Places::Id, Connection*> open;
-    net::ssl::context tls{net::ssl::context::tls_server};
-    net::io_context io;
-    tcp::acceptor acceptor;
+    std::unique_ptr<SSL_CTX, FreeContext> tls;
+    std::deque<HttpWorker> workers;
+    std::size_t next_worker = 0;
+    net::basic_socket_acceptor<tcp, Executor> acceptor;
     net::thread_pool writers{1}, enrolling{1}, readers, backups{1};
     std::chrono::steady_clock::time_point next_complaint;
-    std::vector<std::thread> threads;
     std::uint16_t port = 0;
 };
 
-// Its requests, one after another, on a strand of its own: two threads never touch one connection.
+// Its requests, one after another, on the thread of its worker.
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
-    Connection(HttpServer::State& server, tcp::socket socket, Places::Id place, std::string peer)
+    Connection(HttpServer::State& server, HttpWorker& worker, Socket socket, Places::Id place, std::string peer)
         : server_{server},
+          worker_{worker},
           options_{server.options},
           place_{place},
-          stream_{std::move(socket), server.tls},
+          line_{std::move(socket), *server.tls},
           peer_{std::move(peer)} {
         ++server_.connections;
         const std::lock_guard lock{server_.mutex};
@@ -86,48 +95,54 @@ public:
     ~Connection() {
         --server_.connections;
         server_.places.leave(place_);
+        worker_.connections.erase(this);
         const std::lock_guard lock{server_.mutex};
         server_.open.erase(place_);
     }
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
-    net::awaitable<void> run();
+    Awaitable<void> run();
+    TlsLine& line() { return line_; }
 
     // Called while the server's list is locked, so that this is still here.
     void close_soon() {
-        net::post(stream_.get_executor(), [weak = weak_from_this()] {
+        net::post(line_.executor(), [weak = weak_from_this()] {
             if (const auto self = weak.lock())
-                if (!self->answering_) beast::get_lowest_layer(self->stream_).cancel();
+                if (!self->answering_) self->line_.hang_up();
         });
     }
 
     // Its place was given to somebody else. Likewise called under the lock. Who has shown a token in the meantime
     // stays.
     void make_room() {
-        net::post(stream_.get_executor(), [weak = weak_from_this()] {
+        net::post(line_.executor(), [weak = weak_from_this()] {
             if (const auto self = weak.lock())
-                if (!self->known_) beast::get_lowest_layer(self->stream_).close();
+                if (!self->known_) self->line_.hang_up();
         });
     }
 
 private:
     enum class Next : std::uint8_t { keep, close };
+    using Parser = http::request_parser<http::string_body>;
 
-    net::awaitable<bool> wait_for_a_byte();
-    net::awaitable<Next> one_request();
-    net::awaitable<Response> answer(const Admission& admission, Request request);
-    net::awaitable<Next> send(Response response, bool head_only, bool keep_alive);
-    net::awaitable<Next> send_file(Response response, bool keep_alive);
-    net::awaitable<Next> send_feed(Response response);
-    net::awaitable<Next> refuse(const Error& error, int status);
-    void expire(Duration within) { beast::get_lowest_layer(stream_).expires_after(in_ms(within)); }
+    Awaitable<bool> read_more(std::size_t at_most);
+    Awaitable<error_code> parse(Parser& parser, std::size_t at_most);
+    Awaitable<Next> one_request();
+    Awaitable<Response> answer(const Admission& admission, Request request);
+    Awaitable<Next> send(Response response, bool head_only, bool keep_alive);
+    Awaitable<Next> send_file(Response response, bool keep_alive);
+    Awaitable<Next> send_feed(Response response);
+    Awaitable<Next> refuse(const Error& error, int status);
+    void expire(Duration within) { line_.expire_after(in_ms(within)); }
 
     HttpServer::State& server_;
+    HttpWorker& worker_;
     const HttpServer::Options& options_;
     const Places::Id place_;
-    beast::ssl_stream<beast::tcp_stream> stream_;
+    TlsLine line_;
     beast::flat_buffer buffer_;
+    std::string outgoing_;  // kept, so that its room is not asked for anew by every answer
     std::string peer_;
     bool answering_ = false;
     bool known_ = false;  // has shown a token that is good

@@ -1,24 +1,63 @@
 #include "bulkhead/shell/http_server.hpp"
 
 #include <fmt/core.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "bulkhead/shell/http_connection.hpp"
 
 namespace bulkhead::shell {
 
+namespace {
+
+std::string tls_errors() {
+    std::string text;
+    while (const unsigned long code = ERR_get_error()) {
+        char line[256];
+        ERR_error_string_n(code, line, sizeof line);
+        text += (text.empty() ? "" : "; ") + std::string{line};
+    }
+    return text;
+}
+
+// The certificate, then what vouches for it.
+bool use_chain(SSL_CTX& context, const std::string& pem) {
+    const std::unique_ptr<BIO, decltype(&BIO_free)> bio{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())),
+                                                        BIO_free};
+    using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+    const auto next = [&] { return Certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), X509_free}; };
+    const Certificate own = next();
+    if (!own || SSL_CTX_use_certificate(&context, own.get()) != 1) return false;
+    while (const Certificate voucher = next())
+        if (SSL_CTX_add1_chain_cert(&context, voucher.get()) != 1) return false;
+    ERR_clear_error();  // the end of the text
+    return true;
+}
+
+bool use_key(SSL_CTX& context, const std::string& pem) {
+    const std::unique_ptr<BIO, decltype(&BIO_free)> bio{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())),
+                                                        BIO_free};
+    const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key{
+        PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr), EVP_PKEY_free};
+    return key && SSL_CTX_use_PrivateKey(&context, key.get()) == 1 && SSL_CTX_check_private_key(&context) == 1;
+}
+
+}  // namespace
+
 Result<> HttpServer::State::listen() {
-    error_code failed;
-    tls.set_options(net::ssl::context::default_workarounds | net::ssl::context::no_compression, failed);
-    SSL_CTX_set_min_proto_version(tls.native_handle(), TLS1_2_VERSION);
-    SSL_CTX_set_options(tls.native_handle(), SSL_OP_NO_RENEGOTIATION);
-    if (!failed) tls.use_certificate_chain(net::buffer(options.certificate), failed);
-    if (!failed) tls.use_private_key(net::buffer(options.key), net::ssl::context::pem, failed);
-    if (failed)
-        return fail(Code::invalid, "the server's certificate or key cannot be used: " + failed.message(),
+    ERR_clear_error();
+    tls.reset(SSL_CTX_new(TLS_server_method()));
+    if (!tls) return fail(Code::unavailable, "TLS cannot be set up: " + tls_errors(), "check the OpenSSL library");
+    SSL_CTX_set_min_proto_version(tls.get(), TLS1_2_VERSION);
+    SSL_CTX_set_options(tls.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    if (!use_chain(*tls, options.certificate) || !use_key(*tls, options.key))
+        return fail(Code::invalid, "the server's certificate or key cannot be used: " + tls_errors(),
                     "remove them from the data directory; they are made anew");
+    error_code failed;
     const auto address = net::ip::make_address(options.address, failed);
     if (failed)
         return fail(Code::invalid, fmt::format("\"{}\" is not an address to listen on", options.address), "127.0.0.1");
@@ -35,20 +74,30 @@ Result<> HttpServer::State::listen() {
     return {};
 }
 
-net::awaitable<void> HttpServer::State::accept() {
+Awaitable<void> HttpServer::State::accept() {
     while (!stopping.load()) {
-        // Each connection runs on a strand of its own; two threads never touch one.
-        tcp::socket socket{net::make_strand(io)};
+        HttpWorker& worker = workers[next_worker++ % workers.size()];
+        Socket socket{worker.io.get_executor()};
         const auto [failed] = co_await acceptor.async_accept(socket, as_pair);
         if (failed == net::error::operation_aborted) co_return;
         if (failed) {
             // Out of file descriptors, mostly: wait for some to come back.
             complain_of(failed);
-            net::steady_timer pause{io, std::chrono::milliseconds{100}};
+            Timer pause{acceptor.get_executor(), std::chrono::milliseconds{100}};
             co_await pause.async_wait(as_pair);
             continue;
         }
-        welcome(std::move(socket));
+        welcome(worker, std::move(socket));
+    }
+}
+
+Awaitable<void> HttpWorker::sweep() {
+    for (Timer pause{io.get_executor()};;) {
+        pause.expires_after(std::chrono::milliseconds{100});
+        co_await pause.async_wait(as_pair);
+        const auto now = TlsLine::Clock::now();
+        for (Connection* connection : connections)
+            if (connection->line().expired(now)) connection->line().hang_up();
     }
 }
 
@@ -64,7 +113,7 @@ std::string print_peer(const net::ip::address& address) {
 
 }  // namespace
 
-void HttpServer::State::welcome(tcp::socket socket) {
+void HttpServer::State::welcome(HttpWorker& worker, Socket socket) {
     error_code failed;
     const auto remote = socket.remote_endpoint(failed);
     if (failed) return;  // gone already
@@ -75,9 +124,8 @@ void HttpServer::State::welcome(tcp::socket socket) {
         const std::lock_guard lock{mutex};
         if (const auto goes = open.find(*taken.instead); goes != open.end()) goes->second->make_room();
     }
-    const auto executor = socket.get_executor();
-    auto connection = std::make_shared<Connection>(*this, std::move(socket), *taken.place, std::move(peer));
-    net::co_spawn(executor, [connection] { return connection->run(); }, net::detached);
+    auto connection = std::make_shared<Connection>(*this, worker, std::move(socket), *taken.place, std::move(peer));
+    net::co_spawn(worker.io.get_executor(), [connection] { return connection->run(); }, net::detached);
 }
 
 // Once in a while: what keeps us from accepting would otherwise fill the disk as well.
@@ -105,7 +153,7 @@ net::thread_pool& HttpServer::State::threads_of(Lane lane) {
 
 void HttpServer::State::stop() {
     if (stopping.exchange(true)) return;
-    net::post(io, [this] {
+    net::post(acceptor.get_executor(), [this] {
         error_code ignored;
         acceptor.close(ignored);
     });
@@ -119,9 +167,21 @@ void HttpServer::State::stop() {
         std::this_thread::sleep_for(std::chrono::milliseconds{50});
     }
     for (net::thread_pool* pool : {&writers, &enrolling, &readers, &backups}) pool->join();
-    io.stop();
-    for (std::thread& thread : threads) thread.join();
+    for (HttpWorker& worker : workers) worker.io.stop();
+    for (HttpWorker& worker : workers) worker.thread.join();
 }
+
+namespace {
+
+// OpenSSL writes to sockets as to files: one that the other side has closed would end the process.
+void block_sigpipe() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+}  // namespace
 
 HttpServer::HttpServer(std::unique_ptr<State> state) : state_{std::move(state)} {}
 HttpServer::~HttpServer() { state_->stop(); }
@@ -129,9 +189,14 @@ HttpServer::~HttpServer() { state_->stop(); }
 Result<std::unique_ptr<HttpServer>> HttpServer::start(Options options, HttpDoor& door, Log& log) {
     auto state = std::make_unique<State>(std::move(options), door, log);
     if (auto listening = state->listen(); !listening) return std::unexpected(listening.error());
-    net::co_spawn(state->io, state->accept(), net::detached);
-    State& running = *state;
-    for (int i = 0; i < state->options.threads; ++i) state->threads.emplace_back([&running] { running.io.run(); });
+    net::co_spawn(state->acceptor.get_executor(), state->accept(), net::detached);
+    for (HttpWorker& worker : state->workers) {
+        net::co_spawn(worker.io.get_executor(), worker.sweep(), net::detached);
+        worker.thread = std::thread{[&worker] {
+            block_sigpipe();
+            worker.io.run();
+        }};
+    }
     return std::unique_ptr<HttpServer>{new HttpServer{std::move(state)}};
 }
 

@@ -38,7 +38,7 @@ private:
     std::array<std::uint64_t, 4> units(const Catalog& catalog);
 
     std::mutex mutex_;
-    std::map<std::pair<std::string, int>, Count> counts_;
+    std::map<std::pair<std::string_view, int>, Count> counts_;  // routes are the table's own words
     std::mutex census_mutex_;
     std::map<std::string, Census> census_;
 };

@@ -135,30 +135,35 @@ const std::vector<std::vector<std::string_view>>& cut_patterns() {
     return all;
 }
 
-bool fits(const std::vector<std::string_view>& pattern, const Target& target, Match& out) {
-    out.parameters.clear();
-    const auto& segments = target.segments;
+bool fits(const std::vector<std::string_view>& pattern, const std::vector<std::string>& segments) {
+    const bool open_end = pattern.back() == "{path}";
+    if (open_end ? segments.size() < pattern.size() : segments.size() != pattern.size()) return false;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
-        if (pattern[i] == "{path}") {
-            if (i >= segments.size()) return false;
-            std::string rest;
-            for (std::size_t j = i; j < segments.size(); ++j) rest += (j > i ? "/" : "") + segments[j];
-            out.parameters.emplace("path", std::move(rest));
-            return true;
-        }
-        if (i >= segments.size()) return false;
+        if (pattern[i] == "{path}") return true;
         if (pattern[i] == "{kind}") {
             if (kind_by_plural(segments[i]) == nullptr) return false;
-            out.parameters.emplace("kind", segments[i]);
         } else if (pattern[i] == "{name}" || pattern[i] == "{id}") {
             // What no object can be called is nowhere, and need not be looked for.
             if (!is_valid(Format::name, segments[i])) return false;
-            out.parameters.emplace(pattern[i].substr(1, pattern[i].size() - 2), segments[i]);
         } else if (pattern[i] != segments[i]) {
             return false;
         }
     }
-    return segments.size() == pattern.size();
+    return true;
+}
+
+// Of a target that fits: what stands at the places in braces.
+std::map<std::string, std::string, std::less<>> parameters_of(const std::vector<std::string_view>& pattern,
+                                                              const std::vector<std::string>& segments) {
+    std::map<std::string, std::string, std::less<>> out;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+        if (!pattern[i].starts_with('{')) continue;
+        std::string value = segments[i];
+        if (pattern[i] == "{path}")
+            for (std::size_t j = i + 1; j < segments.size(); ++j) value += '/' + segments[j];
+        out.emplace(pattern[i].substr(1, pattern[i].size() - 2), std::move(value));
+    }
+    return out;
 }
 
 Response no_such_path(const Target& target) {
@@ -203,8 +208,8 @@ std::expected<Match, Response> match(Method method, const Target& target) {
     if (method == Method::head) method = Method::get;
     std::vector<std::string_view> allowed;
     for (std::size_t i = 0; i < std::size(table); ++i) {
-        Match found{.route = i};
-        if (!fits(cut_patterns()[i], target, found)) continue;
+        const auto& pattern = cut_patterns()[i];
+        if (!fits(pattern, target.segments)) continue;
         if (table[i].method != method) {
             allowed.push_back(word(table[i].method));
             if (table[i].method == Method::get) allowed.push_back(word(Method::head));
@@ -217,7 +222,7 @@ std::expected<Match, Response> match(Method method, const Target& target) {
                 return std::unexpected(problem(
                     Error{Code::invalid, fmt::format("{} takes no parameter \"{}\"", table[i].pattern, shortened(name)),
                           known.empty() ? "leave it out" : fmt::format("it takes {}", fmt::join(known, ", "))}));
-        return found;
+        return Match{.route = i, .parameters = parameters_of(pattern, target.segments)};
     }
     if (allowed.empty()) return std::unexpected(no_such_path(target));
     Response response =

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -288,6 +289,9 @@ Server::Server(std::unique_ptr<State> state) : state_{std::move(state)} {}
 Server::~Server() { state_->stop(); }
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Log& log) {
+    // The allocator's fast bins are emptied all at once whenever somebody asks for a large block, and every request
+    // does. Without them a submit costs about a tenth less.
+    mallopt(M_MXFAST, 0);
     auto state = std::make_unique<State>(std::move(options), log);
     if (auto started = state->start(); !started) {
         state->stop();
