@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 namespace bulkhead {
 
@@ -173,11 +174,33 @@ std::string print(Instant value) {
     const auto days = std::chrono::floor<std::chrono::days>(at);
     const std::chrono::year_month_day date{days};
     const std::chrono::hh_mm_ss time{at - days};
-    std::string out = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
-                                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                                  time.hours().count(), time.minutes().count(), time.seconds().count());
-    if (time.subseconds().count() != 0) out += fmt::format(".{:03}", time.subseconds().count());
-    return out + "Z";
+    // Digit by digit: every row and every entry of the log carries a time.
+    std::string out;
+    out.reserve(24);
+    const auto digits = [&](std::int64_t number, std::int64_t place) {
+        for (; place > 0; place /= 10) out += static_cast<char>('0' + number / place % 10);
+    };
+    const int year = static_cast<int>(date.year());
+    if (year >= 0 && year <= 9999)
+        digits(year, 1000);
+    else
+        out += fmt::format("{:04}", year);
+    const std::pair<char, std::int64_t> parts[] = {
+        {'-', static_cast<unsigned>(date.month())},
+        {'-', static_cast<unsigned>(date.day())},
+        {'T', time.hours().count()},
+        {':', time.minutes().count()},
+        {':', time.seconds().count()},
+    };
+    for (const auto& [before, number] : parts) {
+        out += before;
+        digits(number, 10);
+    }
+    if (const std::int64_t ms = time.subseconds().count(); ms != 0) {
+        out += '.';
+        digits(ms, 100);
+    }
+    return out += 'Z';
 }
 
 }  // namespace bulkhead

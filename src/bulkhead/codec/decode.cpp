@@ -254,8 +254,8 @@ bool decode_into(const Node& node, std::string_view file, const Shape& shape, vo
     return errors.size() == before;
 }
 
-Result<> from_json_into(std::string_view what, std::string_view text, const Shape& shape, void* target,
-                        std::span<const std::string_view> besides, const Limits& limits) {
+Result<> read_strictly_into(std::string_view what, std::string_view text, const Shape& shape, void* target,
+                            std::span<const std::string_view> besides, const Limits& limits) {
     ReadText read = read_documents(what, text, limits);
     if (read.errors.empty() && read.documents.size() == 1)
         decode_into(*read.documents.front().root, what, shape, target, besides, read.errors);

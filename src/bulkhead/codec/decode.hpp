@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "bulkhead/codec/compact_reader.hpp"
 #include "bulkhead/codec/diagnostic.hpp"
 #include "bulkhead/codec/document.hpp"
 #include "bulkhead/codec/shape.hpp"
@@ -24,21 +26,34 @@ bool decode(const Node& node, std::string_view file, T& target, std::vector<Diag
     return decode_into(node, file, shape_of<T>(), &target, besides, errors);
 }
 
-// One value from JSON text of our own making, or of a peer: every error, in one message.
-Result<> from_json_into(std::string_view what, std::string_view text, const Shape& shape, void* target,
-                        std::span<const std::string_view> besides, const Limits& limits);
+// One value from JSON text, with every error in one message.
+Result<> read_strictly_into(std::string_view what, std::string_view text, const Shape& shape, void* target,
+                            std::span<const std::string_view> besides, const Limits& limits);
 
-// `what`: what the text is, for the error: "row 17 of lease".
-template <Described T>
-Result<T> from_json(std::string_view what, std::string_view text, const Limits& limits = {}) {
+// One value from JSON text of our own making, or of a peer, into a fresh one that lies where it is to stay; after an
+// error that one means nothing. `what`: what the text is, for the error: "row 17 of lease"; or a function that says so,
+// where only an error is worth the words.
+template <Described T, class What>
+Result<> from_json_into(T& fresh, const What& what, std::string_view text, const Limits& limits = {}) {
     static constexpr std::array<std::string_view, 2> header{"apiVersion", "kind"};
     constexpr bool is_object = requires {
         { T::kind } -> std::convertible_to<std::string_view>;
     };
-    T value;
-    const Result<> read = from_json_into(what, text, shape_of<T>(), &value,
-                                         is_object ? std::span{header} : std::span<const std::string_view>{}, limits);
-    if (!read) return std::unexpected(read.error());
+    const std::span<const std::string_view> besides =
+        is_object ? std::span{header} : std::span<const std::string_view>{};
+    if (read_compact_into(text, shape_of<T>(), &fresh, besides, limits)) return {};
+    fresh = {};
+    if constexpr (std::invocable<const What&>)
+        return read_strictly_into(what(), text, shape_of<T>(), &fresh, besides, limits);
+    else
+        return read_strictly_into(what, text, shape_of<T>(), &fresh, besides, limits);
+}
+
+template <Described T, class What>
+Result<T> from_json(const What& what, std::string_view text, const Limits& limits = {}) {
+    Result<T> value{std::in_place};
+    if (Result<> read = from_json_into(*value, what, text, limits); !read)
+        return std::unexpected(std::move(read.error()));
     return value;
 }
 

@@ -2,13 +2,20 @@
 
 #include <fmt/core.h>
 
+#include <array>
+
 namespace bulkhead {
 
 namespace {
 
 // Whole stretches at once: most text has nothing to escape.
 void append_quoted(std::string& out, std::string_view text) {
-    const auto is_plain = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\'; };
+    static constexpr auto plain_bytes = [] {
+        std::array<bool, 256> plain{};
+        for (std::size_t c = 0; c < plain.size(); ++c) plain[c] = c >= 0x20 && c != '"' && c != '\\';
+        return plain;
+    }();
+    const auto is_plain = [](char c) { return plain_bytes[static_cast<unsigned char>(c)]; };
     out += '"';
     while (!text.empty()) {
         std::size_t plain = 0;

@@ -12,7 +12,9 @@ enum class JsonLayout : std::uint8_t { indented, compact };
 
 class JsonWriter {
 public:
-    explicit JsonWriter(JsonLayout layout = JsonLayout::indented) : compact_(layout == JsonLayout::compact) {}
+    explicit JsonWriter(JsonLayout layout = JsonLayout::indented) : compact_(layout == JsonLayout::compact) {
+        text_.reserve(512);  // most objects, without growing five times on the way
+    }
     bool compact() const { return compact_; }
 
     void begin_object() { open('{'); }

@@ -15,7 +15,7 @@ namespace bulkhead {
 
 std::string Core::State::secret_name(std::string_view what, Key key) const {
     const std::string number = std::to_string(key);
-    return to_hex(bytes_of(sha256({settings.secret, what, "/", number}))).substr(0, 12);
+    return to_hex(bytes_of(sha256({settings.secret, what, "/", number})).substr(0, 6));
 }
 
 NodeRun* Core::State::find_node(std::string_view name) {
@@ -31,7 +31,7 @@ WorkloadRun* Core::State::find_workload(std::string_view name) {
 std::int64_t Turn::log(evidence::Record record) {
     record.at = now;
     if (record.actor.empty()) record.actor = actor.empty() ? "core" : actor;
-    effects.log.push_back(evidence::payload_of(record));
+    effects.log.push_back(evidence::payload_of(std::move(record)));
     return state.log_size++;
 }
 
@@ -103,68 +103,84 @@ Core& Core::operator=(Core&&) noexcept = default;
 namespace {
 
 template <class T>
-Result<T> read(const Row& row) {
-    auto value = from_json<T>(fmt::format("row {} of table {}", row.key, word(row.table)), row.body, own_text);
-    if (!value) value.error().code = Code::corrupt;
-    return value;
+Result<> read_into(T& fresh, const Row& row) {
+    const auto what = [&] { return fmt::format("row {} of table {}", row.key, word(row.table)); };
+    Result<> read = from_json_into(fresh, what, row.body, own_text);
+    if (!read) read.error().code = Code::corrupt;
+    return read;
+}
+
+// Rows come in the order of their keys, and are read where they are to stay: there may be a hundred thousand of them.
+template <class Run>
+Run& append(std::map<Key, Run>& runs, Key key) {
+    Run& run = runs.try_emplace(runs.end(), key)->second;
+    run.key = key;
+    return run;
+}
+
+template <class T>
+Result<> load_named(std::map<std::string, Stored<T>>& all, const Row& row) {
+    T object;
+    if (auto read = read_into(object, row); !read) return read;
+    const std::string name = object.metadata.name;
+    all[name] = {row.key, std::move(object)};
+    return {};
+}
+
+// What the gate knows is filled in when the node is shown, out of the gate's own rows.
+void forget_what_the_gate_knows(GpuNodeStatus& status) {
+    for (NodeGpus& gpus : status.gpus) gpus.slices.clear();
+    status.phase.reset();
+    status.host.reset();
+    for (NodeDrive& drive : status.drives) drive.state = CleanState{}, drive.lease.clear();
+    for (NodeFunction& function : status.functions) function.state = CleanState{}, function.lease.clear();
 }
 
 }  // namespace
 
 Result<> Core::load(const Row& row) {
     State& state = *state_;
-    const auto keep = [&]<class T>(Result<T> value, auto&& store) -> Result<> {
-        if (!value) return std::unexpected(value.error());
-        store(std::move(*value));
-        return {};
-    };
     switch (row.table) {
-        case Table::policy:
-            return keep(read<FleetPolicy>(row),
-                        [&](FleetPolicy object) { state.policy = Stored<FleetPolicy>{row.key, std::move(object)}; });
+        case Table::policy: {
+            Stored<FleetPolicy>& stored = state.policy.emplace();
+            stored.key = row.key;
+            return read_into(stored.object, row);
+        }
         case Table::tenant_class:
-            return keep(read<TenantClass>(row), [&](TenantClass object) {
-                const std::string name = object.metadata.name;
-                state.classes[name] = {row.key, std::move(object)};
-            });
+            return load_named(state.classes, row);
         case Table::tenant:
-            return keep(read<Tenant>(row), [&](Tenant object) {
-                const std::string name = object.metadata.name;
-                state.tenants[name] = {row.key, std::move(object)};
-            });
-        case Table::workload:
-            return keep(read<GpuWorkload>(row), [&](GpuWorkload object) {
-                if (!object.status) object.status.emplace();
-                state.workload_names[object.metadata.name] = row.key;
-                state.workloads[row.key] = {.key = row.key, .object = std::move(object)};
-            });
-        case Table::node:
-            return keep(read<GpuNode>(row), [&](GpuNode object) {
-                NodeRun node{.key = row.key, .object = std::move(object)};
-                node.phase = node.object.status.phase.value_or(NodePhase::enrolled);
-                for (NodeGpus& gpus : node.object.status.gpus) gpus.slices.clear();
-                node.object.status.phase.reset();
-                node.object.status.host.reset();
-                for (NodeDrive& drive : node.object.status.drives) drive.state = CleanState{}, drive.lease.clear();
-                for (NodeFunction& function : node.object.status.functions)
-                    function.state = CleanState{}, function.lease.clear();
-                state.node_names[node.object.metadata.name] = row.key;
-                state.nodes[row.key] = std::move(node);
-            });
-        case Table::lease:
-            return keep(read<GpuLease>(row), [&](GpuLease object) {
-                state.lease_names[object.metadata.name] = row.key;
-                state.leases[row.key] = {.key = row.key, .object = std::move(object)};
-            });
+            return load_named(state.tenants, row);
+        case Table::workload: {
+            WorkloadRun& run = append(state.workloads, row.key);
+            if (auto read = read_into(run.object, row); !read) return read;
+            if (!run.object.status) run.object.status.emplace();
+            state.workload_names[run.object.metadata.name] = row.key;
+            return {};
+        }
+        case Table::node: {
+            NodeRun& run = append(state.nodes, row.key);
+            if (auto read = read_into(run.object, row); !read) return read;
+            run.phase = run.object.status.phase.value_or(NodePhase::enrolled);
+            forget_what_the_gate_knows(run.object.status);
+            state.node_names[run.object.metadata.name] = row.key;
+            return {};
+        }
+        case Table::lease: {
+            LeaseRun& run = append(state.leases, row.key);
+            if (auto read = read_into(run.object, row); !read) return read;
+            state.lease_names[run.object.metadata.name] = row.key;
+            return {};
+        }
         case Table::gate:
-            return keep(read<GateRow>(row),
-                        [&](GateRow gate) { state.loading_gates.emplace_back(row.key, std::move(gate)); });
+            return read_into(state.loading_gates.emplace_back(row.key, GateRow{}).second, row);
         case Table::key:
-            return keep(read<KeyRow>(row),
-                        [&](KeyRow key) { state.loading_keys.emplace_back(row.key, std::move(key)); });
-        case Table::standing:
-            return keep(read<StandingRow>(row),
-                        [&](const StandingRow& standing) { state.restoring = standing.restoring; });
+            return read_into(state.loading_keys.emplace_back(row.key, KeyRow{}).second, row);
+        case Table::standing: {
+            StandingRow standing;
+            if (auto read = read_into(standing, row); !read) return read;
+            state.restoring = standing.restoring;
+            return {};
+        }
         case Table::usage:
         case Table::token:
             return {};
@@ -202,9 +218,12 @@ std::uint8_t slices_of_profile(const std::string& model, const LeasedSlice& slic
     const auto all = static_cast<std::uint8_t>(gpu.units.size());
     if (slice.profile.empty()) return all;
     const Silicon silicon = silicon_of(model);
-    if (silicon.nvidia != nullptr)
+    if (silicon.nvidia != nullptr) {
+        for (const gpu::Profile& profile : silicon.nvidia->profiles)  // as bound leases name it, without parsing
+            if (profile.name == slice.profile) return static_cast<std::uint8_t>(profile.memory_slices);
         if (const auto choice = gpu::find_profile(*silicon.nvidia, slice.profile))
             return static_cast<std::uint8_t>(silicon.nvidia->profiles[choice->index].memory_slices);
+    }
     GpuRequest request{.profile = slice.profile};
     if (const auto facts = slice_on(silicon, request, Mechanism::amd_partition))
         return static_cast<std::uint8_t>(std::max<std::int64_t>(8 * facts->parts / facts->of, 1));
@@ -316,7 +335,8 @@ Effects Core::apply(Instant now, const Event& event) {
         },
         event);
     turn.flush();
-    if (const Command* command = std::get_if<Command>(&event)) show_object(*state_, *command, effects.answers.back());
+    if (const Command* command = std::get_if<Command>(&event))
+        show_object(*state_, *command, effects, effects.answers.back());
     return effects;
 }
 

@@ -141,10 +141,10 @@ void compile(Turn& turn, WorkloadRun& workload) {
     Core::State& state = turn.state;
     if (workload.compiled_for == state.generation) return;
     workload.compiled_for = state.generation;
-    Decision decision = state.compiler->compile(workload.object);
+    Decision decision = state.compiler->compile(workload.object, Audience::fleet_operator, Written::terms_alone);
     GpuWorkloadStatus& status = *workload.object.status;
     if (Contract* contract = std::get_if<Contract>(&decision)) {
-        workload.contract = std::move(*contract);
+        workload.contract = std::make_unique<const Contract>(std::move(*contract));
         if (status.phase == WorkloadPhase::refused) {
             status = {.phase = WorkloadPhase::pending, .since = turn.now};
             turn.changed_workloads.insert(workload.key);
@@ -186,6 +186,7 @@ void refresh_declared(Turn& turn) {
     if (!state.declared_stale) return;
     state.declared_stale = false;
     state.compiled_at = turn.now;
+    state.work_check.reset();
     state.declared = {};
     if (state.policy) state.declared.policies.push_back(state.policy->object);
     for (const auto& [name, stored] : state.classes) state.declared.classes.push_back(stored.object);
@@ -277,7 +278,7 @@ void place_work(Turn& turn) {
         sched::Request request{.workload = key,
                                .tenant = state.relations.number(workload.object.spec.tenant),
                                .spec = &workload.object.spec,
-                               .contract = &*workload.contract};
+                               .contract = workload.contract.get()};
         for (const std::string& name : workload.contract->nodes)
             if (const auto node = state.node_names.find(name); node != state.node_names.end())
                 request.candidates.push_back(state.fleet_index.at(node->second));

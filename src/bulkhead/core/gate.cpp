@@ -270,17 +270,16 @@ GpuNode shown(const Core::State& state, const NodeRun& node) {
                                       .state = clean_state(device.units[at].state),
                                       .lease = lease_name(device.units[at])});
             });
-            for (const Key key : node.leases) {
-                const auto lease = state.leases.find(key);
-                if (lease == state.leases.end()) continue;
-                for (const LeasedSlice& slice : lease->second.object.spec.slices)
-                    if (slice.node == object.metadata.name && std::cmp_equal(slice.gpu, index))
-                        for (GpuSlice& piece : one.slices)
-                            if (piece.start == slice.start && piece.state == CleanState::in_use)
-                                piece.profile = slice.profile;
-            }
             gpus.push_back(std::move(one));
         }
+    for (const Key key : node.leases) {
+        const auto lease = state.leases.find(key);
+        if (lease == state.leases.end()) continue;
+        for (const LeasedSlice& slice : lease->second.object.spec.slices)
+            if (slice.node == object.metadata.name && slice.gpu >= 0 && std::cmp_less(slice.gpu, gpus.size()))
+                for (GpuSlice& piece : gpus[static_cast<std::size_t>(slice.gpu)].slices)
+                    if (piece.start == slice.start && piece.state == CleanState::in_use) piece.profile = slice.profile;
+    }
     object.status.gpus = std::move(gpus);
     for (std::size_t i = 0; i < object.status.drives.size() && i < node.drives.size(); ++i) {
         object.status.drives[i].state = clean_state(node.drives[i].units[0].state);

@@ -132,6 +132,7 @@ private:
     // Findings of the whole as it would be.
     bool consistent() {
         candidate_ = &state_.declared;
+        if (!state_.work_check) state_.work_check.emplace(state_.declared);
         for (const AnyObject& object : apply_.objects)
             std::visit(
                 [&]<class T>(const T& one) {
@@ -156,9 +157,13 @@ private:
         Snapshot* whole = candidate_;
         for (const AnyObject& object : apply_.objects)
             if (const GpuWorkload* workload = std::get_if<GpuWorkload>(&object)) whole->workloads.push_back(*workload);
-        answer_.findings = inconsistencies(*whole);
-        if (answer_.findings.empty() && whole == &changed_) answer_.findings = unkeepable_guarantees(*whole, turn_.now);
-        state_.declared.workloads.clear();
+        if (whole == &state_.declared) {
+            answer_.findings = state_.work_check->inconsistencies();
+            state_.declared.workloads.clear();
+        } else {
+            answer_.findings = inconsistencies(*whole);
+            if (answer_.findings.empty()) answer_.findings = unkeepable_guarantees(*whole, turn_.now);
+        }
         if (answer_.findings.empty()) return true;
         const Finding& first = answer_.findings.front();
         refuse(Code::invalid, fmt::format("{} {}{}: {}", first.kind, first.name, first.path, first.what), first.remedy);
@@ -174,7 +179,10 @@ private:
         for (const AnyObject& object : apply_.objects) {
             const GpuWorkload* workload = std::get_if<GpuWorkload>(&object);
             if (workload == nullptr) continue;
-            Decision decision = (fresh ? *fresh : *state_.compiler).compile(*workload);
+            // Words are for whoever only asks what would be; placement needs the terms.
+            Decision decision = (fresh ? *fresh : *state_.compiler)
+                                    .compile(*workload, Audience::fleet_operator,
+                                             apply_.dry_run ? Written::in_full : Written::terms_alone);
             if (const Refusal* refusal = std::get_if<Refusal>(&decision)) {
                 answer_.body = to_compact_json(*refusal);
                 const bool any = !refusal->objections.empty();
@@ -186,7 +194,8 @@ private:
                                          : "see why each node objects");
                 return false;
             }
-            contracts_.emplace(workload->metadata.name, std::get<Contract>(std::move(decision)));
+            contracts_.emplace(workload->metadata.name,
+                               std::make_unique<const Contract>(std::get<Contract>(std::move(decision))));
         }
         return true;
     }
@@ -209,7 +218,7 @@ private:
                     if constexpr (std::same_as<T, GpuWorkload>)
                         if (apply_.dry_run) {
                             out.key("contract");
-                            write(out, contracts_.at(one.metadata.name));
+                            write(out, *contracts_.at(one.metadata.name));
                         }
                     out.end_object();
                 },
@@ -295,7 +304,7 @@ private:
     Answer& answer_;
     Snapshot changed_;
     Snapshot* candidate_ = nullptr;
-    std::map<std::string, Contract> contracts_;
+    std::map<std::string, std::unique_ptr<const Contract>> contracts_;
 };
 
 void refuse(Answer& answer, Code code, std::string what, std::string remedy) {
@@ -610,12 +619,21 @@ void on_revoke(Turn& turn, const command::Revoke& wanted, Answer& answer) {
 
 }  // namespace
 
-// After the turn: versions are new by then.
-void show_object(Core::State& state, const Command& command, Answer& answer) {
+// After the turn: versions are new by then, and what changed has been written as a row already.
+void show_object(Core::State& state, const Command& command, const Effects& effects, Answer& answer) {
+    const auto written = [&](const WorkloadRun& run) -> const Row* {
+        const auto found = std::ranges::find_if(
+            effects.rows, [&](const Row& row) { return row.table == Table::workload && row.key == run.key; });
+        return found == effects.rows.end() ? nullptr : &*found;
+    };
     const auto show = [&]<class T>(const T* object) {
         if (object == nullptr) return;
         answer.version = object->metadata.resourceVersion;
-        if constexpr (std::same_as<T, GpuNode>)
+        const Row* row = nullptr;
+        if constexpr (std::same_as<T, GpuWorkload>) row = written(*state.find_workload(object->metadata.name));
+        if (row != nullptr)
+            answer.object = row->body;
+        else if constexpr (std::same_as<T, GpuNode>)
             answer.object = to_compact_json(shown(state, *state.find_node(object->metadata.name)));
         else
             answer.object = to_compact_json(*object);

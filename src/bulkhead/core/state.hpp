@@ -83,8 +83,8 @@ struct WorkloadRun {
     Key key = 0;
     GpuWorkload object;
     Key lease = 0;
-    std::int64_t compiled_for = -1;  // fleet generation
-    std::optional<Contract> contract;
+    std::int64_t compiled_for = -1;            // fleet generation
+    std::unique_ptr<const Contract> contract;  // its terms alone; null: refused, or not compiled yet
     std::vector<Reason> waits;
     std::int64_t setbacks = 0;  // leases in a row that a node could not prepare
     Instant not_before;         // so that a node which refuses again and again is not asked without end
@@ -117,8 +117,9 @@ struct Core::State {
     std::set<Key> fleet_stale;  // nodes whose picture must be drawn anew
     Snapshot declared;          // what the compiler looks at
     std::optional<Compiler> compiler;
-    std::int64_t generation = 0;   // of what is declared
-    std::int64_t parted_for = -1;  // the generation whose trust everybody who sits together was held against
+    std::optional<WorkCheck> work_check;  // of what is declared, once somebody asks
+    std::int64_t generation = 0;          // of what is declared
+    std::int64_t parted_for = -1;         // the generation whose trust everybody who sits together was held against
     bool declared_stale = true, cycle_wanted = true;
     Instant compiled_at, retry_at;
 
@@ -194,7 +195,7 @@ void remove_node(Turn& turn, NodeRun& node);
 
 // objects.cpp
 void on_command(Turn& turn, const Command& command);
-void show_object(Core::State& state, const Command& command, Answer& answer);
+void show_object(Core::State& state, const Command& command, const Effects& effects, Answer& answer);
 
 // cycle.cpp
 void refresh_declared(Turn& turn);

@@ -12,7 +12,7 @@ constexpr std::string_view public_key_field = "publicKey", key_id_field = "key";
 
 }  // namespace
 
-std::string payload_of(const Record& record) { return compact_text(record); }
+std::string payload_of(Record record) { return compact_text(std::move(record)); }
 
 Result<Record> read_record(std::string_view payload) { return read_text<Record>("record", payload); }
 

@@ -114,7 +114,7 @@ struct Record {
 // The payload of a leaf: compact JSON, which read_record reads back as the same record. Text that JSON or the record's
 // own rules could not carry (bytes that are no UTF-8, control characters in a name) is replaced by '?', because an
 // event that happened must be logged whatever its words.
-std::string payload_of(const Record& record);
+std::string payload_of(Record record);
 Result<Record> read_record(std::string_view payload);
 
 // The record that makes a key known, so that statements signed with it can be believed; and the key in it.

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 
 #include "bulkhead/codec/unicode.hpp"
@@ -19,6 +20,9 @@ void make_text_legible(std::string& text, const Rule& rule) {
 }
 
 void make_dictionary_legible(std::map<std::string, std::string>& texts) {
+    const auto is_legible = [](const std::string& text) { return first_invalid_utf8(text) == std::string::npos; };
+    if (std::ranges::all_of(texts, [&](const auto& pair) { return is_legible(pair.first) && is_legible(pair.second); }))
+        return;
     std::map<std::string, std::string> legible;
     for (auto& [key, text] : texts) {
         std::string name = key;

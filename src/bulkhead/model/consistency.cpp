@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "bulkhead/base/nearest.hpp"
 #include "bulkhead/model/findings.hpp"
 
@@ -99,6 +101,22 @@ std::vector<Finding> inconsistencies(const Snapshot& snapshot) {
     check_names<GpuLease>(findings);
     check_leases(findings);
     return std::move(findings.list);
+}
+
+WorkCheck::WorkCheck(const Snapshot& fleet) : findings_{std::make_unique<Findings>(fleet)} {
+    invariant(fleet.workloads.empty() && fleet.leases.empty(), "the fleet is looked at without its work");
+    sound_ = bulkhead::inconsistencies(fleet).empty();
+}
+WorkCheck::~WorkCheck() = default;
+WorkCheck::WorkCheck(WorkCheck&&) noexcept = default;
+WorkCheck& WorkCheck::operator=(WorkCheck&&) noexcept = default;
+
+std::vector<Finding> WorkCheck::inconsistencies() {
+    if (!sound_) return bulkhead::inconsistencies(findings_->snapshot);
+    check_one_policy(*findings_);
+    check_names<GpuWorkload>(*findings_);
+    check_workloads(*findings_);
+    return std::exchange(findings_->list, {});
 }
 
 }  // namespace bulkhead

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,5 +28,21 @@ inline constexpr std::array<std::string_view, 4> shipped_classes{"frontier-train
 
 // In the order of the snapshot: policy, classes, tenants, workloads, nodes, leases.
 std::vector<Finding> inconsistencies(const Snapshot& snapshot);
+
+// The same, of one fleet again and again with other work: what does not change is looked at once.
+class WorkCheck {
+public:
+    // A snapshot without work and leases. It outlives the check, and only its workloads change meanwhile.
+    explicit WorkCheck(const Snapshot& fleet);
+    ~WorkCheck();
+    WorkCheck(WorkCheck&&) noexcept;
+    WorkCheck& operator=(WorkCheck&&) noexcept;
+
+    std::vector<Finding> inconsistencies();
+
+private:
+    std::unique_ptr<class Findings> findings_;
+    bool sound_ = false;  // the fleet by itself
+};
 
 }  // namespace bulkhead

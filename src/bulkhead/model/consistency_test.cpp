@@ -291,6 +291,27 @@ TEST(Consistency, work_says_what_it_needs_once) {
     });
 }
 
+TEST(Consistency, work_is_checked_against_a_fleet_again_and_again_as_if_for_the_first_time) {
+    Snapshot sound = fleet();
+    sound.leases.clear();
+    const std::vector<GpuWorkload> good = std::exchange(sound.workloads, {});
+    Snapshot unsound = sound, empty;
+    unsound.nodes[0].spec.site = "nowhere";
+    GpuWorkload bad = good[0];
+    bad.spec.tenant = "nobody";
+    bad.spec.minTasks = 2;
+    bad.spec.placement = {{"nowhere"}, {}};
+    for (Snapshot* snapshot : {&sound, &unsound, &empty}) {
+        WorkCheck check{*snapshot};
+        for (int round = 0; round < 2; ++round)
+            for (const std::vector<GpuWorkload>& work :
+                 {std::vector<GpuWorkload>{}, good, {bad}, {good[0], good[0]}, {bad, good[0], bad}}) {
+                snapshot->workloads = work;
+                EXPECT_EQ(check.inconsistencies(), inconsistencies(*snapshot));
+            }
+    }
+}
+
 TEST(Consistency, sites_are_those_of_the_policy) {
     expect_each({
         {"without sites any node will do",

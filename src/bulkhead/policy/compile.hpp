@@ -20,7 +20,8 @@ public:
     Compiler& operator=(Compiler&&) noexcept;
 
     // The words of reasons are chosen for the reader: a tenant reads no node's name.
-    Decision compile(const GpuWorkload& workload, Audience reader = Audience::fleet_operator) const;
+    Decision compile(const GpuWorkload& workload, Audience reader = Audience::fleet_operator,
+                     Written written = Written::in_full) const;
 
     struct Fleet;  // what is known of policy, classes and nodes; internal
 

@@ -142,6 +142,11 @@ struct ReliedOn {
     friend bool operator==(const ReliedOn&, const ReliedOn&) = default;
 };
 
+// How much of a contract is written. The terms are what is decided by, and the nodes that can serve it; the clauses are
+// what is said to whoever reads it: isolates, open, reclaim, controls, excluded, reliesOn and grade. Most contracts are
+// never read.
+enum class Written : std::uint8_t { in_full, terms_alone };
+
 struct Contract {
     std::string workload, tenant, tenantClass;
     ThreatModel threatModel{};

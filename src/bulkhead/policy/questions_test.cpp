@@ -124,6 +124,29 @@ TEST(PolicyQuestions, one_snapshot_gives_one_answer_in_whatever_order_its_nodes_
             }
 }
 
+TEST(PolicyQuestions, terms_alone_are_those_of_the_whole_contract) {
+    const Snapshot snapshot = whole_fleet(fixture::machines());
+    const Compiler compiler(snapshot, fixture::now);
+    for (const fixture::Shape shape : fixture::shapes)
+        for (const Tier tier : every<Tier>())
+            for (const fixture::Peers beside : fixture::peers) {
+                const GpuWorkload work = fixture::request(shape, tier, beside, Level::soft);
+                Decision whole = compiler.compile(work);
+                Decision terms = compiler.compile(work, Audience::fleet_operator, Written::terms_alone);
+                if (Contract* const contract = std::get_if<Contract>(&whole)) {
+                    EXPECT_FALSE(contract->isolates.empty() && contract->open.empty()) << in_one_line(work);
+                    contract->isolates.clear();
+                    contract->open.clear();
+                    contract->reclaim.clear();
+                    contract->controls.clear();
+                    contract->excluded.clear();
+                    contract->reliesOn.clear();
+                    if (Contract* const bare = std::get_if<Contract>(&terms)) contract->grade = bare->grade = Grade{};
+                }
+                ASSERT_EQ(whole, terms) << in_one_line(work);
+            }
+}
+
 // Every text of an answer, wherever it stands.
 struct Texts {
     std::vector<std::string> all;

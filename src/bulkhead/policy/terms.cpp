@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 #include "bulkhead/policy/catalogue.hpp"
 #include "bulkhead/policy/explain.hpp"
@@ -140,6 +141,18 @@ void write_grade(Contract& contract, const FleetView& fleet, const Verdict& verd
     }
 }
 
+std::vector<std::string> serving_nodes(const FleetView& fleet, const Verdict& verdict) {
+    const auto serves = [](Objections objections) { return objections.empty(); };
+    const bool several = std::ranges::count_if(verdict.on_pool, serves) > 1;
+    std::vector<std::string> nodes;
+    std::set<std::string_view> known;
+    for (std::size_t i = 0; i < fleet.pools.size(); ++i)
+        if (serves(verdict.on_pool[i]))
+            for (const std::string& node : fleet.pools[i].nodes)  // one with two models is in two pools
+                if (!several || known.insert(node).second) nodes.push_back(node);
+    return nodes;
+}
+
 Handover handover_of(const FleetView& fleet, const Verdict& verdict) {
     if (verdict.ask.tier >= Tier::vm) return Handover::own_kernel;
     for (std::size_t i = 0; i < fleet.pools.size(); ++i)
@@ -153,7 +166,7 @@ Handover handover_of(const FleetView& fleet, const Verdict& verdict) {
 }  // namespace
 
 Contract write_contract(const GpuWorkload& workload, const Asker& asker, const FleetView& fleet, const Verdict& verdict,
-                        Audience reader) {
+                        Audience reader, Written written) {
     const Ask& ask = verdict.ask;
     const Tenant& tenant = *asker.tenant;
     Contract contract{.workload = workload.metadata.name,
@@ -185,11 +198,7 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
     for (const Aspect aspect : ask.slo_resources) contract.sloResources.push_back(aspect);
     if (tenant.spec.compliance != Compliance::off)
         contract.surchargePercent = fleet.policy.pricing.complianceSurchargePercent;
-    write_claims(contract, ask);
     write_slices(contract, workload, fleet, verdict);
-    write_reclaim(contract, ask);
-    for (const KeyControl& control : preset_of(fleet.policy.threatModel).controls)
-        contract.controls.emplace_back(control.id);
     if (ask.share_node == PeerTrust::distrusting && ask.tier < Tier::vm) {
         const TierException* exception = fleet.exception_of(tenant.metadata.name);
         invariant(exception != nullptr, "distrusting tenants share a kernel only under a named exception");
@@ -198,14 +207,15 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
                                        .tier = exception->tier,
                                        .expires = exception->expires});
     }
-    write_grade(contract, fleet, verdict);
-    const Explainer explainer{workload.spec, asker, fleet, verdict, reader};
-    contract.excluded = explainer.excluded();
-    if (reader == Audience::fleet_operator)
-        for (std::size_t i = 0; i < fleet.pools.size(); ++i)
-            if (verdict.on_pool[i].empty())
-                for (const std::string& node : fleet.pools[i].nodes)  // one with two models is in two pools
-                    if (std::ranges::find(contract.nodes, node) == contract.nodes.end()) contract.nodes.push_back(node);
+    if (written == Written::in_full) {
+        write_claims(contract, ask);
+        write_reclaim(contract, ask);
+        for (const KeyControl& control : preset_of(fleet.policy.threatModel).controls)
+            contract.controls.emplace_back(control.id);
+        write_grade(contract, fleet, verdict);
+        contract.excluded = Explainer{workload.spec, asker, fleet, verdict, reader}.excluded();
+    }
+    if (reader == Audience::fleet_operator) contract.nodes = serving_nodes(fleet, verdict);
     return contract;
 }
 

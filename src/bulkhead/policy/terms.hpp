@@ -8,6 +8,6 @@ namespace bulkhead {
 
 // The verdict must be an acceptance.
 Contract write_contract(const GpuWorkload& workload, const Asker& asker, const FleetView& fleet, const Verdict& verdict,
-                        Audience reader);
+                        Audience reader, Written written);
 
 }  // namespace bulkhead

@@ -62,9 +62,11 @@ std::optional<ObjectKind> kind_in(Table table) {
 Result<ObjectPtr> read_object(const Row& row) {
     const auto kind = kind_in(row.table);
     invariant(kind.has_value(), "only tables of objects are read as objects");
-    const std::string what = fmt::format("row {} of {}", row.key, words(Table{})[static_cast<std::size_t>(row.table)]);
+    const auto what = [&] {
+        return fmt::format("row {} of {}", row.key, words(Table{})[static_cast<std::size_t>(row.table)]);
+    };
     const auto text = metadata_in(row.body);
-    if (!text) return fail(Code::corrupt, what + " has no metadata", "restore the store from a backup");
+    if (!text) return fail(Code::corrupt, what() + " has no metadata", "restore the store from a backup");
     auto metadata = from_json<Metadata>(what, *text, own_text);
     if (!metadata) return fail(Code::corrupt, metadata.error().what, "restore the store from a backup");
     return std::make_shared<const Object>(Object{*kind, row.key, std::move(metadata->name),
@@ -85,16 +87,16 @@ void Catalog::put(ObjectPtr object) {
     Shelf& shelf = shelves_[at(object->kind)];
     ObjectPtr& place = shelf[object->name];
     if (place && place->body == object->body) return;
-    names_[at(object->kind)][object->key] = object->name;
+    keys_[at(object->kind)][object->key] = object;
     ObjectPtr before = std::exchange(place, object);
     note(std::move(before), std::move(object));
 }
 
 void Catalog::erase(ObjectKind kind, std::int64_t key) {
-    const auto name = names_[at(kind)].find(key);
-    if (name == names_[at(kind)].end()) return;
-    const auto found = shelves_[at(kind)].find(name->second);
-    names_[at(kind)].erase(name);
+    const auto row = keys_[at(kind)].find(key);
+    if (row == keys_[at(kind)].end()) return;
+    const auto found = shelves_[at(kind)].find(row->second->name);
+    keys_[at(kind)].erase(row);
     // The name may have been taken by a newer row in the meantime.
     if (found == shelves_[at(kind)].end() || found->second->key != key) return;
     ObjectPtr before = std::move(found->second);
@@ -109,6 +111,7 @@ Result<> Catalog::feed(std::span<const Row> rows) {
         ObjectPtr object;  // null: erased
     };
     std::vector<Step> steps;
+    steps.reserve(rows.size());
     for (const Row& row : rows) {
         const auto kind = kind_in(row.table);
         if (!kind) continue;
@@ -140,10 +143,11 @@ Result<> Catalog::feed(std::span<const Row> rows) {
 Result<> Catalog::replace(std::span<const Row> rows) {
     std::array<std::unordered_map<std::int64_t, bool>, 6> present;
     for (const Row& row : rows)
-        if (const auto kind = kind_in(row.table)) present[at(*kind)][row.key] = !row.erased;
+        if (const auto kind = kind_in(row.table); kind && !keys_[at(*kind)].empty())
+            present[at(*kind)][row.key] = !row.erased;
     std::vector<Row> gone;
-    for (std::size_t kind = 0; kind < names_.size(); ++kind)
-        for (const auto& [key, name] : names_[kind])  // only the feeding thread, which this is, changes them
+    for (std::size_t kind = 0; kind < keys_.size(); ++kind)
+        for (const auto& [key, object] : keys_[kind])  // only the feeding thread, which this is, changes them
             if (!present[kind].contains(key)) gone.push_back({static_cast<Table>(kind), key, {}, true});
     // Within one kind, tables and kinds have the same order, which kind_in holds to.
     if (auto erased = feed(gone); !erased) return erased;

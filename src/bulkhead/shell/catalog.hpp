@@ -98,7 +98,7 @@ public:
 
 private:
     using Shelf = std::map<std::string, ObjectPtr, std::less<>>;
-    using Names = std::unordered_map<std::int64_t, std::string>;  // row key to name
+    using Keys = std::unordered_map<std::int64_t, ObjectPtr>;  // what each row was last
 
     void put(ObjectPtr object);
     void erase(ObjectKind kind, std::int64_t key);
@@ -110,7 +110,7 @@ private:
 
     mutable std::shared_mutex mutex_;
     std::array<Shelf, 6> shelves_;
-    std::array<Names, 6> names_;
+    std::array<Keys, 6> keys_;
     std::deque<Change> changes_;
     std::size_t change_bytes_ = 0;
     std::uint64_t number_ = 0;

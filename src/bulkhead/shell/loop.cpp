@@ -22,12 +22,13 @@ using Steady = std::chrono::steady_clock;
 
 std::chrono::milliseconds in_ms(Duration duration) { return std::chrono::milliseconds{duration.ms}; }
 
-std::string fresh_salt() {
-    std::string salt(evidence::salt_size, '\0');
-    const int drawn = RAND_bytes(reinterpret_cast<unsigned char*>(salt.data()), static_cast<int>(salt.size()));
+// The salts of that many leaves, one after the other: OpenSSL asks as much for one as for all of a batch.
+std::string fresh_salts(std::size_t leaves) {
+    std::string salts(leaves * evidence::salt_size, '\0');
+    const int drawn = RAND_bytes(reinterpret_cast<unsigned char*>(salts.data()), static_cast<int>(salts.size()));
     // A guessable salt would open what the log keeps closed, and nothing later could repair that.
     invariant(drawn == 1, "the operating system gives random bytes");
-    return salt;
+    return salts;
 }
 
 template <class T>
@@ -142,8 +143,12 @@ Result<> Loop::State::commit(Effects& effects) {
     if (!effects.durable()) return {};
     Batch batch{.epoch = epoch, .clock = clock, .rows = std::move(effects.rows)};
     std::int64_t index = log_size;
-    for (std::string& payload : effects.log) {
-        Leaf leaf{.index = index++, .salt = fresh_salt(), .payload = std::move(payload)};
+    const std::string salts = fresh_salts(effects.log.size());
+    batch.leaves.reserve(effects.log.size());
+    for (std::size_t i = 0; i < effects.log.size(); ++i) {
+        Leaf leaf{.index = index++,
+                  .salt = salts.substr(i * evidence::salt_size, evidence::salt_size),
+                  .payload = std::move(effects.log[i])};
         leaf.entry = evidence::commit_to(leaf.salt, leaf.payload);
         batch.leaves.push_back(std::move(leaf));
     }
