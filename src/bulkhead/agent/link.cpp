@@ -58,11 +58,15 @@ struct Link::State {
     Clock::time_point next_heartbeat{};
     std::int64_t orders_heard = 0;
     int failures = 0;         // since the last welcome
+    int timeouts = 0;         // among them: the server did not get as far as us
     std::string told_to_go;   // what the server said last
     std::string give_up_why;  // the owner wants to begin anew
 };
 
 void Link::State::begin_attempt(Clock::time_point now) {
+    // Who gives up while the server works through its line begins again at the end of it, and the line never gets
+    // shorter: so each time the next attempt waits twice as long.
+    const milliseconds patience{options.connect_within.ms << std::min(timeouts, 3)};
     grpc::SslCredentialsOptions tls;
     tls.pem_root_certs = options.ca;
     tls.pem_cert_chain = options.certificate;
@@ -70,6 +74,7 @@ void Link::State::begin_attempt(Clock::time_point now) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(static_cast<int>(wire::written_bytes_max));
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // gRPC's own back-off would count beside ours
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(patience.count()));  // nor its own patience
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // no environment variable leads this line elsewhere
     arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
@@ -84,7 +89,7 @@ void Link::State::begin_attempt(Clock::time_point now) {
     said_hello = asked_to_renew = false;
     orders_heard = 0;
     told_to_go.clear();
-    connect_by = now + milliseconds{options.connect_within.ms};
+    connect_by = now + patience;
     stream = LinkStream::begin(std::move(channel), ++attempt, inbox);
 }
 
@@ -99,6 +104,7 @@ void Link::State::lose(Code code, std::string why, Clock::time_point now, std::v
     stream.reset();
     ++attempt;
     if (code == Code::denied) failures = 20;  // we are not wanted: ask seldom
+    if (code == Code::timeout) ++timeouts;
     const Duration delay = retry_delay();
     ++failures;
     phase = Phase::idle;
@@ -111,7 +117,7 @@ void Link::State::hear(wire::ControlMessage&& message, Clock::time_point now, st
         if (phase != Phase::admitted || !said_hello)
             return lose(Code::corrupt, "the server said welcome out of turn", now, events);
         phase = Phase::welcome;
-        failures = 0;
+        failures = timeouts = 0;
         heartbeat_every = milliseconds{welcome->heartbeat_every.ms};
         next_heartbeat = now + heartbeat_every;
         events.push_back(Welcome{welcome->epoch, welcome->session});

@@ -6,9 +6,9 @@
 //         for (Link::Event& event : link->wait(timeout)) std::visit(..., event);
 //
 // Coming back: each attempt waits for a time drawn from a span that begins with `retry_min` and doubles up to
-// `retry_max`, and then has `connect_within` for its handshake. So a fleet arrives over five to twenty seconds after a
-// restart, and waits in line rather than begins again while the server works through the handshakes. link_bench.cpp
-// measures what one costs and how long it takes a thousand agents to be back.
+// `retry_max`, and then has `connect_within` for its handshake, twice that after it was not enough. So a fleet arrives
+// over five to twenty seconds after a restart, and waits in line rather than begins again while the server works
+// through the handshakes. link_bench.cpp measures what one costs and how long it takes a thousand agents to be back.
 #pragma once
 
 #include <chrono>
@@ -36,7 +36,8 @@ public:
         std::uint64_t seed = 0;   // of the spread of attempts; 0: from the operating system
         Duration retry_min{5'000};
         Duration retry_max{20'000};
-        Duration connect_within{30'000};
+        Duration connect_within{
+            60'000};                 // as long as the server allows a handshake: ten thousand at once take it a while
         Duration quiet_max{30'000};  // no sign of life from the other end's TCP or HTTP/2: the line counts as lost
     };
 

@@ -14,18 +14,23 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bulkhead/agent/fleet_test.hpp"
 #include "bulkhead/agent/link.hpp"
 #include "bulkhead/wire/agent_server.hpp"
+#include "bulkhead/wire/tls_memory.hpp"
 
 namespace bulkhead::agent {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration heartbeat_every{1'000};
+// Before main, and so before anything uses OpenSSL; as the program itself does it.
+const bool apart = wire::keep_tls_buffers_apart();
+
+constexpr Duration heartbeat_every{10'000};
 
 struct Sample {
     std::int64_t memory_bytes = 0;
@@ -72,6 +77,7 @@ std::int64_t cpu_ns() {
 // Answers every byte with a sample, until the other end closes; after an 'x' it has thrown everybody out.
 [[noreturn]] void serve(int line) {
     gpr_set_log_function([](gpr_log_func_args*) {});
+    if (!apart) ::_exit(2);
     Counting handler;
     auto server = wire::AgentServer::start({.address = "127.0.0.1:0",
                                             .ca = fleet().ca.certificate,
@@ -119,10 +125,31 @@ struct ServerProcess {
     int line = -1;
 };
 
-void turn(std::vector<std::unique_ptr<Link>>& links) {
-    for (auto& link : links)
-        for (const Link::Event& event : link->wait(0ms))
-            if (std::holds_alternative<Link::Connected>(event)) (void)link->hello({});
+// Thousands of agents take minutes; whoever waits sees how far they are.
+void say(std::string_view what, const Sample& sample) {
+    static auto next = std::chrono::steady_clock::now();
+    if (std::chrono::steady_clock::now() < next) return;
+    next += 10s;
+    std::fprintf(stderr, "%.*s: %ld sessions, %.0f MB\n", static_cast<int>(what.size()), what.data(),
+                 static_cast<long>(sample.sessions), static_cast<double>(sample.memory_bytes) / 1e6);
+}
+
+// A share of the agents, on a thread of its own for as long as the benchmark lasts. In a fleet each has a machine.
+void live(const std::stop_token& stop, std::size_t first, std::size_t count, std::int64_t port) {
+    std::vector<std::unique_ptr<Link>> links;
+    while (!stop.stop_requested()) {
+        for (std::size_t i = 0; i < 10 && links.size() < count; ++i) {
+            const auth::KeyPair node = fleet().node("node-" + std::to_string(first + links.size()));
+            links.push_back(std::move(*Link::open({.address = "127.0.0.1:" + std::to_string(port),
+                                                   .ca = fleet().ca.certificate,
+                                                   .certificate = node.certificate,
+                                                   .key = node.key})));
+        }
+        for (auto& link : links)
+            for (const Link::Event& event : link->wait(0ms))
+                if (std::holds_alternative<Link::Connected>(event)) (void)link->hello({});
+        std::this_thread::sleep_for(1ms);
+    }
 }
 
 void connected_agents(benchmark::State& state) {
@@ -130,27 +157,28 @@ void connected_agents(benchmark::State& state) {
     for ([[maybe_unused]] auto _ : state) {
         const ServerProcess server;
         const Sample before = server.sample();
-        std::vector<std::unique_ptr<Link>> links;
-        Sample connected;
-        while (std::cmp_less((connected = server.sample()).sessions, count)) {
-            for (std::size_t i = 0; i < 50 && links.size() < count; ++i) {
-                const auth::KeyPair node = fleet().node("node-" + std::to_string(links.size()));
-                links.push_back(std::move(*Link::open({.address = "127.0.0.1:" + std::to_string(before.port),
-                                                       .ca = fleet().ca.certificate,
-                                                       .certificate = node.certificate,
-                                                       .key = node.key})));
+        const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
+        std::vector<std::jthread> agents;
+        for (std::size_t i = 0; i < threads; ++i)
+            agents.emplace_back(live, count * i / threads, count * (i + 1) / threads - count * i / threads,
+                                before.port);
+        const auto wait_for_all = [&](std::string_view what) {
+            Sample now = server.sample();
+            for (; std::cmp_less(now.sessions, count); now = server.sample()) {
+                say(what, now);
+                std::this_thread::sleep_for(10ms);
             }
-            turn(links);
-        }
-        const auto until = std::chrono::steady_clock::now() + 10s;
+            return now;
+        };
+        const Sample connected = wait_for_all("connecting");
         const Sample begin = server.sample();
-        while (std::chrono::steady_clock::now() < until) turn(links);
+        std::this_thread::sleep_for(20s);
         const Sample end = server.sample();
         (void)server.sample('x');
         const auto thrown_out = std::chrono::steady_clock::now();
-        do turn(links);
-        while (server.sample().sessions != 0 && std::chrono::steady_clock::now() < thrown_out + 1s);
-        while (std::cmp_less(server.sample().sessions, count)) turn(links);
+        while (server.sample().sessions != 0 && std::chrono::steady_clock::now() < thrown_out + 1s)
+            std::this_thread::sleep_for(1ms);
+        (void)wait_for_all("coming back");
         const std::chrono::duration<double> back = std::chrono::steady_clock::now() - thrown_out;
         const auto per_agent = [&](std::int64_t total) {
             return static_cast<double>(total) / static_cast<double>(count);
