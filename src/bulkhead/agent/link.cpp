@@ -59,14 +59,15 @@ struct Link::State {
     std::int64_t orders_heard = 0;
     int failures = 0;         // since the last welcome
     int timeouts = 0;         // among them: the server did not get as far as us
+    milliseconds patience{};  // of the attempt under way
     std::string told_to_go;   // what the server said last
     std::string give_up_why;  // the owner wants to begin anew
 };
 
 void Link::State::begin_attempt(Clock::time_point now) {
     // Who gives up while the server works through its line begins again at the end of it, and the line never gets
-    // shorter: so each time the next attempt waits twice as long.
-    const milliseconds patience{options.connect_within.ms << std::min(timeouts, 3)};
+    // shorter: so the next attempt waits twice as long. Not longer: a server that died in mid-handshake says nothing.
+    patience = milliseconds{options.connect_within.ms << std::min(timeouts, 1)};
     grpc::SslCredentialsOptions tls;
     tls.pem_root_certs = options.ca;
     tls.pem_cert_chain = options.certificate;
@@ -164,8 +165,9 @@ void Link::State::drive(Clock::time_point now, std::vector<Event>& events) {
         lose(Code::unavailable, std::exchange(give_up_why, {}), now, events);
     give_up_why.clear();
     if (phase == Phase::connecting && now >= connect_by)
-        lose(Code::timeout, fmt::format("{} did not answer within {}", options.address, print(options.connect_within)),
-             now, events);
+        lose(Code::timeout,
+             fmt::format("{} did not answer within {}", options.address, print(Duration{patience.count()})), now,
+             events);
     if (phase == Phase::idle && now >= next_attempt) begin_attempt(now);
     if (phase == Phase::welcome && now >= next_heartbeat) {
         // Late ones are not made up for: one says all.

@@ -130,6 +130,10 @@ Awaitable<void> Connection::run() {
         const Next next = co_await one_request();
         answering_ = false;
         if (next == Next::close) break;
+        // What one large request needed is not kept for the next small one.
+        constexpr std::size_t kept = 16 << 10;
+        if (buffer_.capacity() > kept && buffer_.size() == 0) buffer_ = {};
+        if (outgoing_.capacity() > kept) std::string{}.swap(outgoing_);
     }
     expire(Duration{2'000});
     co_await line_.close();
@@ -148,6 +152,9 @@ Awaitable<error_code> Connection::parse(Parser& parser, std::size_t at_most) {
         error_code failed;
         if (buffer_.size() > 0) buffer_.consume(parser.put(buffer_.data(), failed));
         if (failed && failed != http::error::need_more) co_return failed;
+        // Headers have their limit, and of a body what is not a header is consumed at once: but not an endless
+        // extension of a chunk, or an endless trailer.
+        if (failed && buffer_.size() > options_.header_bytes_max) co_return make_error_code(http::error::header_limit);
         if (!failed && (parser.is_done() || (!parser.eager() && parser.is_header_done()))) co_return error_code{};
         if (!co_await read_more(at_most)) co_return make_error_code(http::error::partial_message);
     }
@@ -190,6 +197,10 @@ Awaitable<Connection::Next> Connection::one_request() {
     if (const auto hosts = message.count(http::field::host); hosts > 1 || (hosts == 0 && message.version() >= 11)) {
         Error why{Code::invalid, "a request of HTTP/1.1 names its host once", "send one Host header"};
         co_return co_await refuse(why, 400);
+    }
+    if (message.count(http::field::transfer_encoding) > 0 && !message.chunked()) {
+        Error why{Code::invalid, "this transfer coding is not known here", "chunked, or a Content-Length"};
+        co_return co_await refuse(why, 400);  // where its body ends cannot be told
     }
     const auto header = [&](http::field name) { return text_of(message[name]); };
     const auto method = method_of(message.method());
@@ -241,6 +252,10 @@ Awaitable<Connection::Next> Connection::one_request() {
         if (failed == http::error::body_limit) {
             Error why = too_large("body", admission->body_max);
             co_return co_await refuse(why, 413);
+        }
+        if (failed == http::error::header_limit) {
+            Error why = too_large("trailer, or extension of a chunk,", options_.header_bytes_max);
+            co_return co_await refuse(why, 431);
         }
         if (failed) co_return Next::close;
         request.body = std::move(parser.get().body());

@@ -109,7 +109,7 @@ public:
     void close_soon() {
         net::post(line_.executor(), [weak = weak_from_this()] {
             if (const auto self = weak.lock())
-                if (!self->answering_) self->line_.hang_up();
+                if (!self->answering_) self->line_.stop_waiting();  // it says good-bye by itself
         });
     }
 

@@ -34,8 +34,9 @@ bool use_chain(SSL_CTX& context, const std::string& pem) {
     if (!own || SSL_CTX_use_certificate(&context, own.get()) != 1) return false;
     while (const Certificate voucher = next())
         if (SSL_CTX_add1_chain_cert(&context, voucher.get()) != 1) return false;
-    ERR_clear_error();  // the end of the text
-    return true;
+    const bool at_the_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;  // and not at a damaged one
+    if (at_the_end) ERR_clear_error();
+    return at_the_end;
 }
 
 bool use_key(SSL_CTX& context, const std::string& pem) {
@@ -125,7 +126,9 @@ void HttpServer::State::welcome(HttpWorker& worker, Socket socket) {
         if (const auto goes = open.find(*taken.instead); goes != open.end()) goes->second->make_room();
     }
     auto connection = std::make_shared<Connection>(*this, worker, std::move(socket), *taken.place, std::move(peer));
-    net::co_spawn(worker.io.get_executor(), [connection] { return connection->run(); }, net::detached);
+    // Handed over whole: its end belongs to its worker's thread, and this is another's.
+    net::co_spawn(
+        worker.io.get_executor(), [connection = std::move(connection)] { return connection->run(); }, net::detached);
 }
 
 // Once in a while: what keeps us from accepting would otherwise fill the disk as well.

@@ -73,6 +73,7 @@ public:
         if (path == "/ticks") return respond({.content_type = "text/event-stream", .feed = std::make_shared<Ticks>()});
         if (path == "/silence")
             return respond({.content_type = "text/event-stream", .feed = std::make_shared<Silence>()});
+        if (path == "/large") return respond({.body = std::string(large, 'x')});
         if (path == "/shared") return respond({.shared = std::make_shared<const std::string>("shared text")});
         respond({.headers = {{"ETag", "\"7\""}}, .body = path + "|" + request.body});
     }
@@ -88,6 +89,7 @@ public:
         questions.clear();
     }
 
+    static constexpr std::size_t large = 8 << 20;
     std::atomic<int> last_status{0};
     std::string file;
     std::mutex mutex;
@@ -354,6 +356,12 @@ TEST(HttpServer, speaks_http_to_the_letter) {
         {"no host", "GET /a HTTP/1.1\r\nX: y\r\n\r\n", 400},
         {"two hosts", "GET /a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
         {"HTTP/1.0 needs none", "GET /a HTTP/1.0\r\n\r\n", 200},
+        {"a coding that says not where the body ends", "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n",
+         400},
+        {"a chunk whose extension has no end",
+         "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;" + std::string(40'000, 'a'), 431},
+        {"a trailer without end",
+         "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + std::string(40'000, 'a'), 431},
     };
     for (const Row& row : rows) {
         Probe probe{serving.port()};
@@ -367,6 +375,44 @@ TEST(HttpServer, speaks_http_to_the_letter) {
     EXPECT_FALSE(head->headers.contains("content-length")) << "nobody knows how long a stream is";
     EXPECT_EQ(probe.ask("GET", "/a")->status, 200);
     EXPECT_EQ(probe.ask("PATCH", "/a")->headers.at("allow"), "GET, HEAD, POST, PUT, DELETE");
+}
+
+TEST(HttpServer, a_long_answer_arrives_whole_and_one_that_nobody_takes_is_given_up) {
+    HttpServer::Options options;
+    options.write_within = Duration{500};
+    const Serving serving{options};
+    Probe taking{serving.port()};
+    const auto heard = taking.ask("GET", "/large");
+    ASSERT_TRUE(heard);
+    EXPECT_EQ(heard->body, std::string(Echo::large, 'x'));
+    EXPECT_EQ(taking.ask("GET", "/a")->body, "/a|") << "and the connection goes on";
+
+    Probe not_taking{serving.port()};
+    ASSERT_TRUE(not_taking.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n"));
+    for (int i = 0; i < 50 && serving.server->connections() > 1; ++i) std::this_thread::sleep_for(100ms);
+    EXPECT_EQ(serving.server->connections(), 1u);
+}
+
+TEST(HttpServer, who_never_stops_asking_keeps_nobody_else_waiting) {
+    HttpServer::Options options;
+    options.threads = 1;  // accepting, deadlines and all connections
+    const Serving serving{options};
+    Probe flooding{serving.port()};
+    std::string many;
+    for (int i = 0; i < 400; ++i) many += "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+    std::atomic<bool> enough = false;
+    std::thread flood{[&] {
+        // One thread sends and takes, as fast as the server answers: there is always more in its buffer.
+        while (!enough && flooding.send(many))
+            for (int i = 0; i < 400 && flooding.hear(); ++i) {
+            }
+    }};
+    for (int i = 0; i < 20; ++i) {
+        Probe other{serving.port()};
+        EXPECT_EQ(other.ask("GET", "/b")->body, "/b|");
+    }
+    enough = true;
+    flood.join();
 }
 
 TEST(HttpServer, streams_go_on_until_they_are_over) {

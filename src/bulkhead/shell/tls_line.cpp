@@ -8,6 +8,10 @@
 
 namespace bulkhead::shell {
 
+namespace {
+constexpr std::chrono::milliseconds turn{1};
+}
+
 TlsLine::TlsLine(Socket socket, SSL_CTX& context) : socket_{std::move(socket)}, tls_{SSL_new(&context)} {
     error_code ignored;
     socket_.non_blocking(true, ignored);
@@ -29,19 +33,25 @@ void TlsLine::hang_up() {
     socket_.cancel(ignored);
 }
 
+void TlsLine::stop_waiting() {
+    error_code ignored;
+    socket_.cancel(ignored);
+}
+
+Awaitable<bool> TlsLine::take_turns() {
+    if (Clock::now() < turn_ends_) co_return true;
+    co_await net::post(executor(), net::use_awaitable_t<Executor>{});
+    turn_ends_ = Clock::now() + turn;
+    co_return !expired(Clock::now());
+}
+
 Awaitable<bool> TlsLine::wait_after(int outcome) {
-    switch (SSL_get_error(tls_.get(), outcome)) {
-        case SSL_ERROR_WANT_READ: {
-            const auto [failed] = co_await socket_.async_wait(Socket::wait_read, as_pair);
-            co_return !failed;
-        }
-        case SSL_ERROR_WANT_WRITE: {
-            const auto [failed] = co_await socket_.async_wait(Socket::wait_write, as_pair);
-            co_return !failed;
-        }
-        default:
-            co_return false;
-    }
+    const int wanted = SSL_get_error(tls_.get(), outcome);
+    if (wanted != SSL_ERROR_WANT_READ && wanted != SSL_ERROR_WANT_WRITE) co_return false;
+    const auto [failed] =
+        co_await socket_.async_wait(wanted == SSL_ERROR_WANT_READ ? Socket::wait_read : Socket::wait_write, as_pair);
+    turn_ends_ = Clock::now() + turn;
+    co_return !failed;
 }
 
 Awaitable<bool> TlsLine::shake_hands() {
@@ -56,6 +66,7 @@ Awaitable<bool> TlsLine::shake_hands() {
 
 Awaitable<std::size_t> TlsLine::read_some(std::span<char> into) {
     for (;;) {
+        if (!co_await take_turns()) co_return 0;
         ERR_clear_error();
         std::size_t got = 0;
         const int outcome = SSL_read_ex(tls_.get(), into.data(), into.size(), &got);
@@ -65,21 +76,15 @@ Awaitable<std::size_t> TlsLine::read_some(std::span<char> into) {
 }
 
 Awaitable<bool> TlsLine::write(std::string_view bytes) {
-    constexpr std::size_t turn = 256 << 10;  // after so much, others of this thread have theirs
-    std::size_t in_turn = 0;
     while (!bytes.empty()) {
+        if (!co_await take_turns()) co_return false;
         ERR_clear_error();
         std::size_t sent = 0;
         const int outcome = SSL_write_ex(tls_.get(), bytes.data(), bytes.size(), &sent);
-        if (outcome == 1) {
+        if (outcome == 1)
             bytes.remove_prefix(sent);
-            in_turn += sent;
-            if (in_turn < turn) continue;
-            in_turn = 0;
-            co_await net::post(executor(), net::use_awaitable_t<Executor>{});
-        } else if (!co_await wait_after(outcome)) {
+        else if (!co_await wait_after(outcome))
             co_return false;
-        }
     }
     co_return true;
 }

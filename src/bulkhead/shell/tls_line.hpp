@@ -1,6 +1,6 @@
 // One TLS connection as coroutines see it. OpenSSL reads and writes the socket itself; only when the socket would block
 // is anything waited for, so that a request that has arrived is read, and an answer that fits is sent, without a
-// detour. Lives on one thread. Its deadline is looked at by whoever sweeps (HttpServer::State), a few times a second: a
+// detour. Lives on one thread. Its deadline is looked at by whoever sweeps (HttpWorker), a few times a second: a
 // timer for each read and write would cost more than the reading and writing.
 #pragma once
 
@@ -44,6 +44,12 @@ public:
     bool expired(Clock::time_point now) const { return now >= deadline_; }
     void hang_up();  // at once; whoever waits on the line hears that it is gone
 
+    // Lets the others of this thread have their turn when this line has gone on long enough without waiting for
+    // anything; who always has more to say, or always takes what is sent, would otherwise keep the thread. False: time
+    // is up.
+    Awaitable<bool> take_turns();
+
+    void stop_waiting();  // for a byte; nothing else changes
     Executor executor() { return socket_.get_executor(); }
 
 private:
@@ -56,6 +62,7 @@ private:
     Socket socket_;
     std::unique_ptr<SSL, Free> tls_;
     Clock::time_point deadline_ = Clock::time_point::max();
+    Clock::time_point turn_ends_{};
 };
 
 }  // namespace bulkhead::shell

@@ -88,8 +88,9 @@ void* resize(void* pointer, std::size_t size, const char* file, int line) {
 }  // namespace
 
 bool keep_tls_buffers_apart() {
-    // In this order: OpenSSL refuses once it has allocated anything, and must not allocate here before there is a here.
-    return pages().reserve() && CRYPTO_set_mem_functions(allocate, resize, release) == 1;
+    // Once, and in this order: OpenSSL must not allocate here before there is a here.
+    static const bool done = pages().reserve() && CRYPTO_set_mem_functions(allocate, resize, release) == 1;
+    return done;
 }
 
 }  // namespace bulkhead::wire

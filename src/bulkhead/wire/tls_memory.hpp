@@ -1,6 +1,6 @@
 // OpenSSL keeps four buffers of about 17 kB for every connection and uses little of each. The control plane has its
 // allocator overwrite what it hands out (agent_server.cpp says why), which would make all of that real memory. So these
-// buffers have pages of their own: what is never touched costs nothing, and nothing else is ever put where they were.
+// buffers have pages of their own: what is never touched costs nothing, and only OpenSSL is ever put where they were.
 #pragma once
 
 namespace bulkhead::wire {
