@@ -4,6 +4,8 @@
 
 #include <iosfwd>
 
+#include "bulkhead/base/result.hpp"
+
 namespace CLI {
 class App;
 }
@@ -24,8 +26,13 @@ struct Context {
     int status = done;
 };
 
+// Prints what is wrong and what to try; gives the status back.
+int complain(Context& context, int status, const Error& error);
+
 void add_mig(CLI::App& app, Context& context);
 void add_contract(CLI::App& app, Context& context);
+void add_shares(CLI::App& app, Context& context);
+void add_simulate(CLI::App& app, Context& context);
 void add_catalogue(CLI::App& app, Context& context);
 void add_schema(CLI::App& app, Context& context);
 

@@ -46,12 +46,6 @@ int complain(Context& context, int status, std::span<const Diagnostic> diagnosti
     return status;
 }
 
-int complain(Context& context, int status, const Error& error) {
-    context.err << error.what << '\n';
-    if (!error.remedy.empty()) context.err << "  try: " << error.remedy << '\n';
-    return status;
-}
-
 // One threat model's answers.
 struct Answer {
     ThreatModel threat{};

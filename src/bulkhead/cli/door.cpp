@@ -147,9 +147,7 @@ int status_of(Code code) {
 }
 
 int report(Context& context, const Error& error) {
-    context.err << error.what << '\n';
-    if (!error.remedy.empty()) context.err << "  try: " << error.remedy << '\n';
-    return status_of(error.code);
+    return complain(context, status_of(error.code), error);
 }
 
 }  // namespace bulkhead::cli

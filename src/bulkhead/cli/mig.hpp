@@ -30,9 +30,6 @@ int mig_plan(const MigOptions& options, Context& context);
 int mig_sets(const MigOptions& options, Context& context);
 int mig_check(const MigOptions& options, Context& context);
 
-// Prints what is wrong and what to try; gives the status back.
-int complain(Context& context, int status, const Error& error);
-
 // The NVIDIA board the person named. An AMD model is refused with the command that does know it.
 Result<const gpu::Board*> board_for_mig(std::string_view typed);
 

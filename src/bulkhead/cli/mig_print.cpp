@@ -8,12 +8,6 @@
 
 namespace bulkhead::cli {
 
-int complain(Context& context, int status, const Error& error) {
-    context.err << error.what << '\n';
-    if (!error.remedy.empty()) context.err << "  try: " << error.remedy << '\n';
-    return status;
-}
-
 Result<const gpu::Board*> board_for_mig(std::string_view typed) {
     auto board = gpu::find_board(typed);
     if (board) return board;

@@ -29,14 +29,19 @@ std::string_view unknown_command(const CLI::App& app, int argc, const char* cons
 
 }  // namespace
 
+int complain(Context& context, int status, const Error& error) {
+    context.err << error.what << '\n';
+    if (!error.remedy.empty()) context.err << "  try: " << error.remedy << '\n';
+    return status;
+}
+
 int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err, bool colour) {
     CLI::App app{
         "bulkhead: contracts for GPU fleets that several tenants share.\n\n"
         "A tenant's trust decides the isolation tier, its class the sharing and the quota. Unsafe pairs are refused\n"
         "with reasons; every claim says how it is known.\n\n"
-        "`bulkhead up` starts a simulated fleet to try it on. contract, mig, catalogue, schema and verify read files "
-        "and\n"
-        "answer; they contact nothing.",
+        "`bulkhead up` starts a simulated fleet to try it on. contract, mig, shares, simulate, catalogue, schema\n"
+        "and verify read files and answer; they contact nothing.",
         "bulkhead"};
     app.formatter(std::make_shared<FirstLines>());
     app.require_subcommand(1);
@@ -68,6 +73,8 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     add_backup(app, context);
     add_contract(app, context);
     add_mig(app, context);
+    add_shares(app, context);
+    add_simulate(app, context);
     add_catalogue(app, context);
     add_schema(app, context);
     try {

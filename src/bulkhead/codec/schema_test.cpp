@@ -131,7 +131,8 @@ TEST_F(SchemaInPython, refuses_what_we_refuse) {
         return out.replace(out.find(from), from.size(), to);
     };
     EXPECT_FALSE(accepts(changed("\"research\"", "\"Research!\"")));
-    EXPECT_FALSE(accepts(changed("\"weight\": 1", "\"weight\": 0")));
+    EXPECT_FALSE(accepts(changed("\"weight\": 1", "\"weight\": -1")));
+    EXPECT_FALSE(accepts(changed("\"overQuotaPriority\": 0", "\"overQuotaPriority\": 1001")));
     EXPECT_FALSE(accepts(changed("\"weight\": 1", "\"wieght\": 1")));
     EXPECT_FALSE(accepts(changed("\"trusted\"", "\"trustworthy\"")));
     EXPECT_FALSE(accepts(changed("\"Tenant\"", "\"Tennant\"")));

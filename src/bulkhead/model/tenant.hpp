@@ -22,18 +22,23 @@ struct DomainMembership {
 };
 
 inline constexpr std::int64_t most_gpus = 1'000'000'000'000;  // in thousandths: sums of thousands of tenants stay exact
+inline constexpr std::int64_t most_weight = 1'000'000, most_over_quota_priority = 1000;
 
 struct Quota {
     Gpus guarantee;
     std::optional<Gpus> limit;
     std::int64_t weight = 1;
+    std::int64_t overQuotaPriority = 0;
 
     static constexpr void describe(auto&& field) {
         field("guarantee", &Quota::guarantee, "GPUs that are this tenant's whenever it wants them.",
               Rule{.min = 0, .max = most_gpus});
         field("limit", &Quota::limit, "The most it may ever hold.", Rule{.min = 0, .max = most_gpus});
-        field("weight", &Quota::weight, "Its share of what is idle, relative to its siblings.",
-              Rule{.min = 1, .max = 1'000'000});
+        field("weight", &Quota::weight, "Its share of what is idle, relative to its siblings; 0: nothing of it.",
+              Rule{.min = 0, .max = most_weight});
+        field("overQuotaPriority", &Quota::overQuotaPriority,
+              "Whose turn it is for what is idle: siblings of a higher number first.",
+              Rule{.min = 0, .max = most_over_quota_priority});
     }
     friend bool operator==(const Quota&, const Quota&) = default;
 };

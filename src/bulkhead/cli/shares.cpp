@@ -1,0 +1,111 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <expected>
+#include <memory>
+#include <ostream>
+
+#include "bulkhead/cli/command.hpp"
+#include "bulkhead/cli/input.hpp"
+#include "bulkhead/cli/shares_text.hpp"
+#include "bulkhead/model/consistency.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+struct Options {
+    std::vector<std::string> files;
+    std::string output = "table";
+    bool whole = false;
+};
+
+using ReadCluster = std::expected<sched::Cluster, std::vector<Diagnostic>>;
+
+// A fleet's objects. A division asks nothing of the FleetPolicy, so none is needed.
+ReadCluster read_snapshot(const std::vector<SourceText>& sources) {
+    const Loaded loaded = load(sources);
+    if (!loaded.errors.empty()) return std::unexpected(loaded.errors);
+    std::vector<Finding> findings = inconsistencies(loaded.snapshot);
+    if (loaded.snapshot.policies.empty())
+        std::erase_if(findings, [](const Finding& finding) { return finding.kind == FleetPolicy::kind; });
+    if (!findings.empty()) return std::unexpected(located(loaded.where, findings));
+    if (loaded.snapshot.tenants.empty() && loaded.snapshot.nodes.empty())
+        return std::unexpected(std::vector{Diagnostic{loaded.where.find(Tenant::kind, "", 0, ""),
+                                                      "there is no Cluster, no Tenant and no GpuNode to divide among",
+                                                      "see examples/shares/ for a Cluster in one document"}});
+    return sched::cluster_of(loaded.snapshot);
+}
+
+ReadCluster read(const std::vector<SourceText>& sources) {
+    const auto found =
+        std::ranges::find_if(sources, [](const SourceText& source) { return sched::holds_cluster(source.text); });
+    if (found == sources.end()) return read_snapshot(sources);
+    if (sources.size() > 1)
+        return std::unexpected(
+            std::vector{Diagnostic{{found->name, 1, 1},
+                                   fmt::format("a Cluster stands alone, and {} files were given", sources.size()),
+                                   fmt::format("bulkhead shares -f {}", found->name)}});
+    return sched::read_cluster(found->name, found->text);
+}
+
+int shares(const Options& options, Context& context) {
+    const auto sources = read_sources(options.files);
+    if (!sources) return complain(context, could_not, sources.error());
+    ReadCluster cluster = read(*sources);
+    if (!cluster) {
+        for (const Diagnostic& diagnostic : cluster.error()) context.err << print(diagnostic);
+        context.err << fmt::format("{} error{}; nothing was divided\n", cluster.error().size(),
+                                   cluster.error().size() == 1 ? "" : "s");
+        return bad_input;
+    }
+    SharesAnswer answer{.cluster = *std::move(cluster)};
+    answer.division = sched::divide(sched::queues_of(answer.cluster), answer.cluster.gpus,
+                                    options.whole ? sched::Grain::whole : sched::Grain::thousandths);
+    answer.fair = sched::fair_table(answer.cluster);
+    if (options.output == "json")
+        context.out << shares_json(answer);
+    else
+        print_shares(context.out, answer);
+    return done;
+}
+
+}  // namespace
+
+void add_shares(CLI::App& app, Context& context) {
+    CLI::App* command = app.add_subcommand("shares", "Divide GPUs among tenants, and rank them by past usage.");
+    auto options = std::make_shared<Options>();
+    command->description(
+        "Say how many GPUs each tenant is due now, and whose turn it is by Fair Tree.\n\n"
+        "At each level of the tree every tenant first gets what it asks of its guarantee; the surplus goes to those\n"
+        "who still ask, by over-quota priority, then in proportion to weight, within limit and request. Then Fair "
+        "Tree\n"
+        "ranks the users by shares and usage, in the columns of `sshare -l`. Exact arithmetic; nothing is "
+        "contacted.\n\n"
+        "FILE is one short document of kind Cluster (examples/shares/), or the manifests of a fleet: then the GPUs "
+        "are\n"
+        "those of its nodes, the requests those of its workloads, and nothing has been used yet.");
+    command
+        ->add_option("-f,--filename", options->files,
+                     "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
+        ->required()
+        ->type_name("DIR|FILE");
+    command->add_option("-o,--output", options->output, "table or json. Default: table.")
+        ->check(CLI::IsMember({"table", "json"}))
+        ->type_name("FORMAT");
+    command->add_flag("--whole", options->whole,
+                      "In whole GPUs: floors first, then one each by largest remainder, ties to the older tenant.");
+    command->footer(
+        "Examples:\n"
+        "  bulkhead shares -f examples/shares/departments.yaml             shares to the thousandth of a GPU\n"
+        "  bulkhead shares -f examples/shares/departments.yaml --whole     the same in whole GPUs\n"
+        "  bulkhead shares -f examples/ -o json | jq '.shares'             of a fleet's manifests\n\n"
+        "Exit status:\n"
+        "  0  divided\n"
+        "  1  a file could not be found\n"
+        "  2  a file is invalid; every error is printed as file:line:column");
+    command->callback([options, &context] { context.status = shares(*options, context); });
+}
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,174 @@
+#include "bulkhead/replay/openb.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "bulkhead/codec/diagnostic.hpp"
+
+namespace bulkhead::replay {
+
+namespace {
+
+constexpr std::size_t most_models = 32;
+// What no machine has and no trace needs; with these, every sum and product in packing stays far within 64 bits.
+constexpr std::int64_t most_milli = 10'000'000, most_mib = std::int64_t{1} << 40;
+constexpr std::size_t most_nodes = 100'000, most_tasks = 1'000'000, most_cells = 64;
+
+// The lines of a file, cut at commas; nothing in these files is quoted.
+class Lines {
+public:
+    Lines(std::string_view name, std::string_view text) : name_{name}, rest_{text} {}
+
+    // False: that was the last.
+    bool next() {
+        do {
+            if (rest_.empty()) return false;
+            const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+            line_ = rest_.substr(0, end);
+            rest_.remove_prefix(std::min(end + 1, rest_.size()));
+            if (line_.ends_with('\r')) line_.remove_suffix(1);
+            ++number_;
+        } while (line_.empty());
+        cells_.clear();
+        for (std::string_view left = line_;;) {
+            const std::size_t comma = left.find(',');
+            cells_.push_back(left.substr(0, comma));
+            if (comma == std::string_view::npos || cells_.size() == most_cells) return true;
+            left.remove_prefix(comma + 1);
+        }
+    }
+    std::span<const std::string_view> cells() const { return cells_; }
+    std::string_view cell(std::size_t column) const {
+        return column < cells_.size() ? cells_[column] : std::string_view{};
+    }
+
+    std::unexpected<Error> wrong(std::string what, std::string remedy) const {
+        return fail(Code::invalid, fmt::format("{}:{}: {}", name_, number_, what), std::move(remedy));
+    }
+    Result<std::int64_t> number(std::size_t column, std::string_view called, std::int64_t most) const {
+        const std::string_view text = cell(column);
+        std::int64_t value = 0;
+        const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || value < 0 || value > most)
+            return wrong(fmt::format("{} is \"{}\"", called, shortened(text)),
+                         fmt::format("a whole number from 0 to {}", most));
+        return value;
+    }
+
+private:
+    std::string_view name_, rest_, line_;
+    std::vector<std::string_view> cells_;
+    std::size_t number_ = 0;
+};
+
+constexpr std::size_t absent = SIZE_MAX;
+
+// Where the columns are; the first line says so.
+template <std::size_t N>
+Result<std::array<std::size_t, N>> columns(Lines& lines, std::string_view name,
+                                           const std::array<std::string_view, N>& wanted, std::size_t optional_from) {
+    if (!lines.next()) return fail(Code::invalid, fmt::format("{} is empty", name), "a CSV file with a header line");
+    std::array<std::size_t, N> at{};
+    for (std::size_t i = 0; i < N; ++i) {
+        const auto found = std::ranges::find(lines.cells(), wanted[i]);
+        at[i] = found == lines.cells().end() ? absent : static_cast<std::size_t>(found - lines.cells().begin());
+        if (at[i] == absent && i < optional_from)
+            return lines.wrong(fmt::format("there is no column {}", wanted[i]),
+                               fmt::format("the columns {}", fmt::join(wanted, ", ")));
+    }
+    return at;
+}
+
+}  // namespace
+
+std::int64_t OpenbFleet::capacity() const {
+    std::int64_t sum = 0;
+    for (const sched::NodeRoom& node : nodes) sum += std::int64_t{node.gpus} * 1000;
+    return sum;
+}
+
+Result<OpenbFleet> read_openb_nodes(std::string_view name, std::string_view text) {
+    Lines lines{name, text};
+    const auto at = columns<5>(lines, name, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}, 5);
+    if (!at) return std::unexpected(at.error());
+    OpenbFleet fleet;
+    std::map<std::string, sched::NodeRoom> by_name;
+    while (lines.next()) {
+        const auto cpu = lines.number((*at)[1], "cpu_milli", most_milli);
+        const auto memory = lines.number((*at)[2], "memory_mib", most_mib);
+        const auto gpus = lines.number((*at)[3], "gpu", sched::most_gpus_of_node);
+        for (const auto* read : {&cpu, &memory, &gpus})
+            if (!*read) return std::unexpected(read->error());
+        const std::string model{lines.cell((*at)[4])};
+        auto known = std::ranges::find(fleet.models, model);
+        if (known == fleet.models.end()) {
+            if (fleet.models.size() == most_models)
+                return lines.wrong("there are too many models", fmt::format("at most {}", most_models));
+            known = fleet.models.insert(fleet.models.end(), model);
+        }
+        sched::NodeRoom node{.cpu = *cpu,
+                             .memory = *memory,
+                             .model = static_cast<std::uint8_t>(known - fleet.models.begin()),
+                             .gpus = static_cast<std::uint8_t>(*gpus)};
+        std::fill_n(node.free.begin(), node.gpus, std::int16_t{1000});
+        if (by_name.size() == most_nodes)
+            return lines.wrong("there are too many nodes", fmt::format("at most {}", most_nodes));
+        if (!by_name.emplace(lines.cell((*at)[0]), node).second)
+            return lines.wrong(fmt::format("node \"{}\" is there twice", shortened(lines.cell((*at)[0]))),
+                               "each node once");
+    }
+    for (const auto& [node, room] : by_name) {
+        fleet.names.push_back(node);
+        fleet.nodes.push_back(room);
+    }
+    if (fleet.capacity() == 0) return fail(Code::invalid, fmt::format("{} has no GPUs", name), "a list of GPU nodes");
+    return fleet;
+}
+
+Result<OpenbTasks> read_openb_tasks(std::string_view name, std::string_view text, const OpenbFleet& fleet) {
+    Lines lines{name, text};
+    const auto at = columns<5>(lines, name, {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec"}, 4);
+    if (!at) return std::unexpected(at.error());
+    OpenbTasks out;
+    std::map<sched::TaskShape, std::uint32_t> known;
+    while (lines.next()) {
+        const auto cpu = lines.number((*at)[0], "cpu_milli", most_milli);
+        const auto memory = lines.number((*at)[1], "memory_mib", most_mib);
+        const auto gpus = lines.number((*at)[2], "num_gpu", sched::most_gpus_of_node);
+        const auto share = lines.number((*at)[3], "gpu_milli", 1000);
+        for (const auto* read : {&cpu, &memory, &gpus, &share})
+            if (!*read) return std::unexpected(read->error());
+        sched::TaskShape shape{.cpu = *cpu, .memory = *memory, .gpus = static_cast<std::int32_t>(*gpus)};
+        if (shape.gpus > 0) shape.share = shape.gpus > 1 ? 1000 : static_cast<std::int32_t>(*share);
+        if (shape.gpus == 1 && shape.share == 0)
+            return lines.wrong("one GPU is asked for, and nothing of it", "gpu_milli from 1 to 1000");
+        if (std::string_view models = lines.cell((*at)[4]); !models.empty()) {
+            shape.models = 0;
+            while (!models.empty()) {
+                const std::size_t end = std::min(models.find('|'), models.size());
+                const auto model = std::ranges::find(fleet.models, models.substr(0, end));
+                if (model != fleet.models.end())
+                    shape.models |= 1u << (model - fleet.models.begin());
+                else
+                    out.unknown_models.emplace(models.substr(0, end));
+                models.remove_prefix(std::min(end + 1, models.size()));
+            }
+        }
+        if (out.tasks.size() == most_tasks)
+            return lines.wrong("there are too many tasks", fmt::format("at most {}", most_tasks));
+        const auto [entry, fresh] = known.emplace(shape, static_cast<std::uint32_t>(out.shapes.size()));
+        if (fresh) out.shapes.push_back(shape);
+        out.tasks.push_back(entry->second);
+    }
+    if (std::ranges::none_of(out.shapes, [](const sched::TaskShape& shape) { return shape.gpus > 0; }))
+        return fail(Code::invalid, fmt::format("no task of {} asks for a GPU", name), "a list of GPU tasks");
+    return out;
+}
+
+}  // namespace bulkhead::replay

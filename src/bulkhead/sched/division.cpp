@@ -1,0 +1,178 @@
+#include "bulkhead/sched/division.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "bulkhead/base/result.hpp"
+#include "bulkhead/sched/water_fill.hpp"
+
+namespace bulkhead::sched {
+
+namespace {
+
+constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
+
+// One of those among whom a share is divided, in thousandths.
+struct Member {
+    std::int64_t guarantee = 0;
+    std::int64_t most = 0;  // what it asks, its limit allows, and those below it may take: whole units
+    std::int64_t weight = 1;
+    std::int64_t over_quota_priority = 0;
+    std::int64_t seniority = std::numeric_limits<std::int64_t>::min();
+    std::string_view name = {};
+
+    std::int64_t owed() const { return std::min(guarantee, most); }
+    Claim claim(std::int64_t of_weight, std::int64_t bound) const { return {of_weight, bound, seniority, name}; }
+};
+
+std::vector<std::int64_t> divide_guarantees(std::int64_t amount, std::span<const Member> members) {
+    std::vector<Claim> claims;
+    claims.reserve(members.size());
+    for (const Member& member : members) claims.push_back(member.claim(member.guarantee, member.owed()));
+    return water_fill(amount, claims);
+}
+
+// Adds to what each was owed, and takes from what is left.
+void divide_surplus(std::int64_t& left, std::span<const Member> members, std::span<const std::size_t> of_one_priority,
+                    std::vector<std::int64_t>& out) {
+    std::vector<Claim> claims;
+    claims.reserve(of_one_priority.size());
+    for (const std::size_t i : of_one_priority)
+        claims.push_back(members[i].claim(members[i].weight, members[i].most - members[i].owed()));
+    const std::vector<std::int64_t> given = water_fill(left, claims);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        out[of_one_priority[i]] += given[i];
+        left -= given[i];
+    }
+}
+
+// The rule, for one level.
+std::vector<std::int64_t> divide_level(std::int64_t amount, std::span<const Member> members) {
+    std::vector<std::int64_t> out;
+    std::int64_t left = amount;
+    std::map<std::int64_t, std::vector<std::size_t>, std::greater<>> by_priority;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        out.push_back(members[i].owed());
+        left -= out.back();
+        by_priority[members[i].over_quota_priority].push_back(i);
+    }
+    if (left < 0) return divide_guarantees(amount, members);
+    for (const auto& [priority, indexes] : by_priority) divide_surplus(left, members, indexes, out);
+    return out;
+}
+
+// Floors, then one unit each by largest remainder, as far as the amount goes. Bounds are whole, so nobody passes its
+// own.
+void make_whole(std::vector<std::int64_t>& given, std::span<const Member> members, std::int64_t amount,
+                std::int64_t unit) {
+    std::vector<std::size_t> order(given.size());
+    std::int64_t left = amount;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        order[i] = i;
+        left -= given[i] / unit * unit;
+    }
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+        return std::tuple{-(given[a] % unit), members[a].seniority, members[a].name} <
+               std::tuple{-(given[b] % unit), members[b].seniority, members[b].name};
+    });
+    std::vector<std::int64_t> whole(given.size());
+    for (const std::size_t i : order) {
+        const bool one_more = left >= unit && given[i] % unit != 0;
+        if (one_more) left -= unit;
+        whole[i] = (given[i] / unit + (one_more ? 1 : 0)) * unit;
+    }
+    given = std::move(whole);
+}
+
+class Divider {
+public:
+    Divider(std::span<const Queue> queues, Grain grain)
+        : queues_{queues}, unit_{grain == Grain::whole ? 1000 : 1}, forest_{forest_of(queues)} {
+        ask();
+    }
+
+    Division divide(Gpus total) {
+        hand_out(down(total), forest_.roots, nullptr);
+        for (const std::size_t at : forest_.down) {
+            QueueShare& queue = out_.queues[at];
+            if (forest_.is_leaf(at))
+                queue.own = queue.share;
+            else
+                hand_out(queue.share.thousandths, forest_.children[at], &at);
+        }
+        out_.unallocated = total;
+        for (const std::size_t root : forest_.roots)
+            out_.unallocated.thousandths -= out_.queues[root].share.thousandths;
+        return std::move(out_);
+    }
+
+private:
+    std::int64_t down(Gpus amount) const { return amount.thousandths / unit_ * unit_; }
+    std::int64_t up(Gpus amount) const { return (amount.thousandths + unit_ - 1) / unit_ * unit_; }
+
+    // From the leaves up: what each asks, and what those at and below it may take.
+    void ask() {
+        out_.queues.resize(queues_.size());
+        takes_.resize(queues_.size());
+        for (std::size_t i = forest_.down.size(); i-- > 0;) {
+            const std::size_t at = forest_.down[i];
+            const Queue& queue = queues_[at];
+            invariant(queue.guarantee >= Gpus{} && queue.request >= Gpus{} && queue.weight >= 0 &&
+                          queue.limit.value_or(Gpus{}) >= Gpus{},
+                      "no number of a queue is negative");
+            out_.queues[at].request = out_.queues[at].request + queue.request;
+            takes_[at] += up(queue.request);
+            if (!queue.parent) continue;
+            QueueShare& above = out_.queues[*queue.parent];
+            above.request = above.request + std::min(out_.queues[at].request, queue.limit.value_or(Gpus{unbounded}));
+            takes_[*queue.parent] += member(at).most;
+        }
+    }
+
+    Member member(std::size_t at) const {
+        const Queue& queue = queues_[at];
+        Member out{queue.guarantee.thousandths,
+                   std::min(takes_[at], queue.limit ? down(*queue.limit) : unbounded),
+                   queue.weight,
+                   queue.over_quota_priority,
+                   queue.seniority,
+                   queue.name};
+        if (queue.weight == 0) out.most = up({out.owed()});
+        return out;
+    }
+
+    void hand_out(std::int64_t amount, const std::vector<std::size_t>& among, const std::size_t* parent) {
+        std::vector<Member> members;
+        members.reserve(among.size() + 1);
+        for (const std::size_t at : among) members.push_back(member(at));
+        if (parent) {
+            const Queue& queue = queues_[*parent];
+            Gpus own = queue.guarantee;  // beyond what its children are guaranteed
+            for (const std::size_t at : among)
+                own.thousandths = std::max<std::int64_t>(own.thousandths - queues_[at].guarantee.thousandths, 0);
+            members.push_back({.guarantee = own.thousandths, .most = up(queue.request), .name = queue.name});
+        }
+        std::vector<std::int64_t> given = divide_level(amount, members);
+        if (unit_ > 1) make_whole(given, members, amount, unit_);
+        for (std::size_t i = 0; i < among.size(); ++i) out_.queues[among[i]].share = {given[i]};
+        if (parent) out_.queues[*parent].own = {given.back()};
+    }
+
+    std::span<const Queue> queues_;
+    std::int64_t unit_;  // in thousandths
+    Forest forest_;
+    std::vector<std::int64_t> takes_;  // by queue, before its own limit
+    Division out_;
+};
+
+}  // namespace
+
+Division divide(std::span<const Queue> queues, Gpus total, Grain grain) {
+    invariant(total >= Gpus{}, "a total to divide is not negative");
+    return Divider{queues, grain}.divide(total);
+}
+
+}  // namespace bulkhead::sched

@@ -1,0 +1,160 @@
+// What holds of every division, whatever the tree.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "bulkhead/sched/division.hpp"
+
+namespace bulkhead::sched {
+namespace {
+
+std::int64_t below(std::int64_t end) { return *rc::gen::inRange<std::int64_t>(0, end); }
+
+// Numbers small enough to collide, in odd thousandths so that rounding has work to do.
+std::vector<Queue> any_tree(bool flat) {
+    std::vector<Queue> out(static_cast<std::size_t>(below(9)));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        Queue& queue = out[i];
+        queue.name = "q" + std::to_string(i);
+        if (!flat && i > 0 && below(3) > 0)
+            queue.parent = static_cast<std::size_t>(below(static_cast<std::int64_t>(i)));
+        if (below(2) == 0) queue.guarantee = {below(9'000)};
+        if (below(3) == 0) queue.limit = Gpus{below(12'000)};
+        queue.weight = below(4);
+        queue.over_quota_priority = below(3);
+        if (below(4) > 0) queue.request = {below(20'000)};
+        queue.seniority = below(3);
+    }
+    return out;
+}
+Gpus any_total() { return {below(30'000)}; }
+Grain any_grain() { return below(2) == 0 ? Grain::whole : Grain::thousandths; }
+
+RC_GTEST_PROP(Division, hands_everything_on_and_keeps_every_bound, ()) {
+    const std::vector<Queue> tree = any_tree(false);
+    const Gpus total = any_total();
+    const Grain grain = any_grain();
+    const std::int64_t unit = grain == Grain::whole ? 1000 : 1;
+    const Division division = divide(tree, total, grain);
+    std::vector<std::int64_t> handed_on(tree.size());
+    std::int64_t of_roots = 0;
+    for (std::size_t i = 0; i < tree.size(); ++i) {
+        const QueueShare& due = division.queues[i];
+        RC_ASSERT(due.share.thousandths % unit == 0 && due.share >= due.own && due.own >= Gpus{});
+        RC_ASSERT(due.own.thousandths < tree[i].request.thousandths + unit);
+        if (tree[i].limit) RC_ASSERT(due.share <= *tree[i].limit);
+        if (tree[i].weight == 0) RC_ASSERT(due.share.thousandths < tree[i].guarantee.thousandths + unit);
+        handed_on[i] += due.own.thousandths;
+        (tree[i].parent ? handed_on[*tree[i].parent] : of_roots) += due.share.thousandths;
+    }
+    for (std::size_t i = 0; i < tree.size(); ++i) RC_ASSERT(handed_on[i] == division.queues[i].share.thousandths);
+    RC_ASSERT(division.unallocated.thousandths == total.thousandths - of_roots);
+    RC_ASSERT(division.unallocated >= Gpus{});
+}
+
+RC_GTEST_PROP(Division, leaves_nothing_that_a_root_may_take, ()) {
+    const std::vector<Queue> flat = any_tree(true);
+    const Division division = divide(flat, any_total());
+    if (division.unallocated == Gpus{}) return;
+    for (std::size_t i = 0; i < flat.size(); ++i) {
+        Gpus most = std::min(flat[i].request, flat[i].limit.value_or(flat[i].request));
+        if (flat[i].weight == 0) most = std::min(most, flat[i].guarantee);
+        RC_ASSERT(division.queues[i].share == most);
+    }
+}
+
+RC_GTEST_PROP(Division, keeps_every_guarantee_that_fits, ()) {
+    const std::vector<Queue> flat = any_tree(true);
+    const Gpus total = any_total();
+    const auto owed = [](const Queue& each) {
+        return std::min({each.request, each.guarantee, each.limit.value_or(each.request)});
+    };
+    std::int64_t all = 0;
+    for (const Queue& each : flat) all += owed(each).thousandths;
+    const Division division = divide(flat, total);
+    for (std::size_t i = 0; i < flat.size(); ++i) {
+        const Gpus share = division.queues[i].share, due = owed(flat[i]);
+        RC_ASSERT((all <= total.thousandths ? share >= due : share <= due));
+    }
+}
+
+RC_GTEST_PROP(Division, lends_nothing_past_a_higher_priority_that_still_asks, ()) {
+    const std::vector<Queue> flat = any_tree(true);
+    const Division division = divide(flat, any_total());
+    for (std::size_t i = 0; i < flat.size(); ++i)
+        for (std::size_t j = 0; j < flat.size(); ++j) {
+            if (flat[i].over_quota_priority <= flat[j].over_quota_priority || flat[i].weight == 0) continue;
+            const bool still_asks =
+                division.queues[i].share < std::min(flat[i].request, flat[i].limit.value_or(flat[i].request));
+            if (still_asks) RC_ASSERT(division.queues[j].share <= flat[j].guarantee);
+        }
+}
+
+RC_GTEST_PROP(Division, more_of_anything_never_costs_more_than_a_unit_of_rounding, ()) {
+    std::vector<Queue> flat = any_tree(true);
+    if (flat.empty()) return;
+    Gpus total = any_total();
+    const Grain grain = any_grain();
+    const std::int64_t unit = grain == Grain::whole ? 1000 : 1;
+    const auto at = static_cast<std::size_t>(below(static_cast<std::int64_t>(flat.size())));
+    const std::int64_t before = divide(flat, total, grain).queues[at].share.thousandths;
+    const std::int64_t more = 1 + below(5'000);
+    switch (below(4)) {
+        case 0:
+            flat[at].request.thousandths += more;
+            break;
+        case 1:
+            flat[at].guarantee.thousandths += more;
+            break;
+        case 2:
+            flat[at].weight += 1 + below(3);
+            break;
+        default:
+            total.thousandths += more;
+            break;
+    }
+    RC_ASSERT(divide(flat, total, grain).queues[at].share.thousandths >= before - unit);
+}
+
+RC_GTEST_PROP(Division, does_not_ask_in_which_order_queues_come, ()) {
+    const std::vector<Queue> tree = any_tree(false);
+    const Gpus total = any_total();
+    const Grain grain = any_grain();
+    std::vector<std::size_t> order(tree.size()), now_at(tree.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (std::size_t i = order.size(); i > 1; --i)
+        std::swap(order[i - 1], order[static_cast<std::size_t>(below(static_cast<std::int64_t>(i)))]);
+    std::vector<Queue> shuffled;
+    for (const std::size_t i : order) {
+        now_at[i] = shuffled.size();
+        shuffled.push_back(tree[i]);
+    }
+    for (Queue& queue : shuffled)
+        if (queue.parent) queue.parent = now_at[*queue.parent];
+    const Division division = divide(tree, total, grain), again = divide(shuffled, total, grain);
+    for (std::size_t i = 0; i < tree.size(); ++i) RC_ASSERT(again.queues[now_at[i]] == division.queues[i]);
+}
+
+// Whole GPUs and thousandths part by less than one GPU, where all numbers are whole.
+RC_GTEST_PROP(Division, whole_gpus_add_up_to_what_thousandths_do, ()) {
+    std::vector<Queue> flat = any_tree(true);
+    const auto rounded = [](Gpus amount) { return Gpus::whole(amount.thousandths / 1000); };
+    for (Queue& queue : flat) {
+        queue.guarantee = rounded(queue.guarantee);
+        queue.request = rounded(queue.request);
+        if (queue.limit) queue.limit = rounded(*queue.limit);
+    }
+    const Gpus total = rounded(any_total());
+    const Division exact = divide(flat, total), whole = divide(flat, total, Grain::whole);
+    RC_ASSERT(whole.unallocated == exact.unallocated);
+    for (std::size_t i = 0; i < flat.size(); ++i) {
+        const std::int64_t apart = whole.queues[i].share.thousandths - exact.queues[i].share.thousandths;
+        RC_ASSERT(apart > -1000 && apart < 1000);
+    }
+}
+
+}  // namespace
+}  // namespace bulkhead::sched
