@@ -146,8 +146,6 @@ int status_of(Code code) {
     }
 }
 
-int report(Context& context, const Error& error) {
-    return complain(context, status_of(error.code), error);
-}
+int report(Context& context, const Error& error) { return complain(context, status_of(error.code), error); }
 
 }  // namespace bulkhead::cli

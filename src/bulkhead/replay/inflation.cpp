@@ -146,6 +146,7 @@ private:
 
     static std::vector<sched::Mix::Part> parts(const OpenbTasks& trace) {
         std::vector<sched::Mix::Part> out;
+        out.reserve(trace.shapes.size());
         for (const TaskShape& shape : trace.shapes) out.push_back({shape, 0});
         for (const std::uint32_t shape : trace.tasks) ++out[shape].count;
         return out;

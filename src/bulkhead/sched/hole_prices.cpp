@@ -105,7 +105,8 @@ HolePrices::HolePrices(std::vector<Size> sizes) {
     std::vector<Pattern> patterns;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         patterns.emplace_back(sizes.size());
-        patterns.back()[i] = static_cast<double>(static_cast<std::int32_t>(whole) / sizes[i].share);
+        const std::int32_t times = static_cast<std::int32_t>(whole) / sizes[i].share;
+        patterns.back()[i] = times;
     }
     Filled filled;
     // A pattern that is worth more than a GPU shows that the prices are too high, and joins. Twenty sizes take some
