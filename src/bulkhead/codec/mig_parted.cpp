@@ -11,6 +11,7 @@
 
 #include "bulkhead/base/nearest.hpp"
 #include "bulkhead/codec/document.hpp"
+#include "bulkhead/codec/lone_document.hpp"
 #include "bulkhead/codec/plain.hpp"
 
 namespace bulkhead {
@@ -240,21 +241,8 @@ private:
 }  // namespace
 
 std::expected<MigPartedFile, std::vector<Diagnostic>> read_mig_parted(std::string_view file, std::string_view text) {
-    ReadText source = read_documents(file, text);
-    Reader reader{file};
-    reader.errors = std::move(source.errors);
-    MigPartedFile out;
-    if (!source.documents.empty())
-        out = reader.read(*source.documents[0].root);
-    else if (reader.errors.empty())
-        reader.complain({}, "the file is empty", "begin with version: v1 and mig-configs:");
-    for (std::size_t i = 1; i < source.documents.size(); ++i)
-        reader.complain(source.documents[i].root->at, "a second document; mig-parted reads only one", "remove it");
-    if (reader.errors.empty()) return out;
-    std::ranges::sort(reader.errors, {}, [](const Diagnostic& d) {
-        return std::tuple{d.where.line, d.where.column, std::string_view{d.what}};
-    });
-    return std::unexpected(std::move(reader.errors));
+    return read_alone(Reader{file}, file, text,
+                      {"begin with version: v1 and mig-configs:", "a second document; mig-parted reads only one"});
 }
 
 }  // namespace bulkhead

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <tuple>
 
 #include "bulkhead/base/nearest.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/codec/document.hpp"
+#include "bulkhead/codec/lone_document.hpp"
 
 namespace bulkhead::sched {
 
@@ -145,21 +145,8 @@ bool holds_cluster(std::string_view text) {
 }
 
 std::expected<Cluster, std::vector<Diagnostic>> read_cluster(std::string_view file, std::string_view text) {
-    ReadText source = read_documents(file, text);
-    Reader reader{file};
-    reader.errors = std::move(source.errors);
-    Cluster cluster;
-    if (!source.documents.empty())
-        cluster = reader.read(*source.documents[0].root);
-    else if (reader.errors.empty())
-        reader.complain({1, 1}, "the file is empty", "begin with kind: Cluster and gpus:");
-    for (std::size_t i = 1; i < source.documents.size(); ++i)
-        reader.complain(source.documents[i].root->at, "a second document; a Cluster stands alone", "remove it");
-    if (reader.errors.empty()) return cluster;
-    std::ranges::sort(reader.errors, {}, [](const Diagnostic& d) {
-        return std::tuple{d.where.line, d.where.column, std::string_view{d.what}};
-    });
-    return std::unexpected(std::move(reader.errors));
+    return read_alone(Reader{file}, file, text,
+                      {"begin with kind: Cluster and gpus:", "a second document; a Cluster stands alone"});
 }
 
 }  // namespace bulkhead::sched

@@ -65,7 +65,7 @@ TEST(ClusterFile, refuses_with_place_and_remedy) {
         std::string_view says, text, error, remedy;
     };
     const Row rows[] = {
-        {"nothing", "", "c.yaml:1:1: the file is empty", "begin with kind: Cluster"},
+        {"nothing", "", "c.yaml: the file is empty", "begin with kind: Cluster"},
         {"a list", "- a\n", "c.yaml:1:1: the document takes fields", "write its fields"},
         {"no kind", "gpus: 1\n", "c.yaml:1:1: kind is missing", "kind: Cluster"},
         {"another kind", "kind: cluster\ngpus: 1\n", "c.yaml:1:7: kind \"cluster\" is not Cluster", "kind: Cluster"},

@@ -58,8 +58,7 @@ Cluster cluster_of(const Snapshot& snapshot) {
     Cluster cluster;
     std::vector<std::string> models;
     for (const GpuNode& node : snapshot.nodes)
-        for (const NodeGpus& gpus :
-             node.status.gpus) {  // a node that is silent or not yet here still counts: it is owed
+        for (const NodeGpus& gpus : node.status.gpus) {  // of silent nodes too: they come back
             cluster.gpus = cluster.gpus + Gpus::whole(gpus.count);
             if (std::ranges::find(models, gpus.model) == models.end()) models.push_back(gpus.model);
         }
