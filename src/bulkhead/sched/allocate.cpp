@@ -13,7 +13,7 @@ namespace bulkhead::sched {
 
 namespace {
 
-enum class Obstacle : std::uint8_t { none, closed, host, reboot, neighbours, nvlink };
+enum class Hindrance : std::uint8_t { none, closed, host, reboot, neighbours, nvlink };
 
 class Placer {
 public:
@@ -41,10 +41,10 @@ public:
         std::map<std::string_view, std::vector<std::uint32_t>> groups;  // by what the tasks must be within
         std::array<std::int64_t, 6> met{};
         for (const std::uint32_t candidate : request_.candidates) {
-            const Obstacle obstacle = obstacle_on(nodes_[candidate]);
+            const Hindrance obstacle = obstacle_on(nodes_[candidate]);
             ++met[static_cast<std::size_t>(obstacle)];
-            if (obstacle == Obstacle::none) groups[group_of(nodes_[candidate])].push_back(candidate);
-            if (obstacle == Obstacle::reboot) reboot.push_back(candidate);
+            if (obstacle == Hindrance::none) groups[group_of(nodes_[candidate])].push_back(candidate);
+            if (obstacle == Hindrance::reboot) reboot.push_back(candidate);
         }
         std::int64_t most = 0;
         for (const auto& [name, members] : groups)
@@ -61,17 +61,17 @@ private:
         return sched::may_meet(relations_, self_.tenant, mine, other.tenant, theirs);
     }
 
-    Obstacle obstacle_on(const Node& node) const {
-        if (!node.open) return Obstacle::closed;
+    Hindrance obstacle_on(const Node& node) const {
+        if (!node.open) return Hindrance::closed;
         for (const Resident& other : node.residents)
             if (!may_meet(other, self_.node, other.node) || !kernels_apart(relations_, self_, other))
-                return Obstacle::neighbours;
-        if (node.board_is_one && !nvlink_free(node)) return Obstacle::nvlink;
-        if (node.host_busy) return Obstacle::host;
+                return Hindrance::neighbours;
+        if (node.board_is_one && !nvlink_free(node)) return Hindrance::nvlink;
+        if (node.host_busy) return Hindrance::host;
         for (const TenantNo user : node.host_used_by)
             if (relations_.trust(self_.tenant, user) == PeerTrust::distrusting && !self_.excepts(user))
-                return node.can_reboot && node.residents.empty() ? Obstacle::reboot : Obstacle::host;
-        return Obstacle::none;
+                return node.can_reboot && node.residents.empty() ? Hindrance::reboot : Hindrance::host;
+        return Hindrance::none;
     }
 
     bool nvlink_free(const Node& node) const {
@@ -164,17 +164,17 @@ private:
     }
 
     void explain(Waiting& waiting, const std::array<std::int64_t, 6>& met, std::int64_t most) const {
-        const auto count = [&](Obstacle obstacle) { return met[static_cast<std::size_t>(obstacle)]; };
+        const auto count = [&](Hindrance obstacle) { return met[static_cast<std::size_t>(obstacle)]; };
         const auto say = [&](std::string_view code, std::int64_t number) {
             if (number > 0) waiting.reasons.push_back({code, {{"count", number}}});
         };
-        say("wait.closed", count(Obstacle::closed));
-        say("wait.neighbours", count(Obstacle::neighbours));
-        say("wait.nvlink", count(Obstacle::nvlink));
-        say("wait.host", count(Obstacle::host));
-        say("wait.reboot", count(Obstacle::reboot));
+        say("wait.closed", count(Hindrance::closed));
+        say("wait.neighbours", count(Hindrance::neighbours));
+        say("wait.nvlink", count(Hindrance::nvlink));
+        say("wait.host", count(Hindrance::host));
+        say("wait.reboot", count(Hindrance::reboot));
         waiting.reasons.push_back(
-            {"wait.room", {{"tasks", request_.spec->tasks}, {"most", most}, {"nodes", count(Obstacle::none)}}});
+            {"wait.room", {{"tasks", request_.spec->tasks}, {"most", most}, {"nodes", count(Hindrance::none)}}});
     }
 
     std::vector<Node>& nodes_;
@@ -269,29 +269,6 @@ Statement allocate(std::vector<Node>& nodes, const Relations& relations, std::ve
         statement.waiting.push_back(std::move(waiting));
     }
     return statement;
-}
-
-std::string_view words_of(std::string_view code) {
-    struct Words {
-        std::string_view code, text;
-    };
-    static constexpr std::array all{
-        Words{"wait.closed", "{count} nodes that could serve it are closed, silent or not yet reconciled"},
-        Words{"wait.neighbours", "{count} nodes have work on them that it may not sit beside"},
-        Words{"wait.nvlink", "{count} nodes have an NVLink fabric that somebody else holds"},
-        Words{"wait.host", "{count} nodes were used by tenants it does not trust, and cannot be rebooted now"},
-        Words{"wait.reboot", "{count} nodes are being rebooted to a known image before it may use them"},
-        Words{"wait.room",
-              "{tasks} tasks must start together; the {nodes} nodes that are open to it have room for {most}"},
-        Words{"wait.quota", "it asks for {asked} GPUs; its tenant holds {held} of at most {limit}"},
-        Words{"wait.parent-quota", "it asks for {asked} GPUs; a tenant above its own has reached its limit"},
-        Words{"wait.reserved", "what is free is reserved for guarantees; {asked} GPUs would eat into them"},
-        Words{"wait.frozen", "its tenant is frozen"},
-        Words{"wait.restoring", "the control plane was restored from a backup and waits for every node to report"},
-    };
-    for (const Words& row : all)
-        if (row.code == code) return row.text;
-    return "{code}";
 }
 
 }  // namespace bulkhead::sched

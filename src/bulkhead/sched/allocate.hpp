@@ -12,6 +12,7 @@
 #include "bulkhead/model/workload.hpp"
 #include "bulkhead/policy/contract.hpp"
 #include "bulkhead/sched/fleet.hpp"
+#include "bulkhead/sched/statement.hpp"
 
 namespace bulkhead::sched {
 
@@ -30,34 +31,8 @@ struct Holding {
     std::int64_t owed = 0;  // guaranteed, never lent, not yet held, and not part of what someone below is owed
 };
 
-// Where one task goes.
-struct TaskSeat {
-    std::uint32_t node = 0;
-    std::vector<Seat> seats;          // `lease` is the caller's to fill in
-    std::vector<std::uint16_t> gpus;  // by seat
-    std::vector<std::uint16_t> drives, functions;
-};
-struct Binding {
-    std::int64_t workload = 0;
-    std::vector<TaskSeat> tasks;
-};
-
-struct Waiting {
-    std::int64_t workload = 0;
-    std::vector<Reason> reasons;
-};
-
-struct Statement {
-    std::vector<Binding> bind;
-    std::vector<std::uint32_t> reboot;  // empty nodes whose host another trust domain used, wanted by somebody
-    std::vector<Waiting> waiting;
-};
-
 // Nodes are changed as gangs are placed, so that the next sees them taken; the caller throws the copy away or keeps it.
 Statement allocate(std::vector<Node>& nodes, const Relations& relations, std::vector<Holding>& holdings,
                    std::span<const Request> requests);
-
-// The words of a waiting reason.
-std::string_view words_of(std::string_view code);
 
 }  // namespace bulkhead::sched

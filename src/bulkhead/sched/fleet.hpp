@@ -51,6 +51,7 @@ struct Gpu {
 
 struct Node {
     std::string name;
+    std::uint32_t kind = 0;  // nodes of one kind are alike to policy
     std::string site, zone, rack, leaf, nvlink_domain;
     bool open = false;          // ready, and not closed to new leases
     bool board_is_one = false;  // NVLink that cannot be partitioned: one tenant, or one consenting domain

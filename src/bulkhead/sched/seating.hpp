@@ -5,21 +5,9 @@
 #include <vector>
 
 #include "bulkhead/sched/allocate.hpp"
+#include "bulkhead/sched/work.hpp"
 
 namespace bulkhead::sched {
-
-// What a task asks of a GPU of one model, ready to be looked for.
-struct Want {
-    enum class Form : std::uint8_t { whole, instance, share, partition };
-    Form form = Form::whole;
-    std::string model;
-    std::int64_t count = 1;     // whole or shared GPUs
-    std::int64_t share = 1000;  // thousandths of each
-    const gpu::Geometry* geometry = nullptr;
-    std::size_t profile = 0;   // of an instance, into the board's
-    std::uint8_t size = 1;     // memory slices of an instance or partition
-    std::string profile_name;  // of an instance or partition
-};
 
 // One for each model that the contract allows; the contract's own order.
 std::vector<Want> wants_of(const Request& request);

@@ -1,0 +1,44 @@
+// One GPU as the engine keeps it: sixteen bytes, so that whole nodes are compared and hashed as bytes.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <string>
+
+#include "bulkhead/gpu/geometry.hpp"
+#include "bulkhead/sched/company.hpp"
+
+namespace bulkhead::sched {
+
+// A GPU model, or the same model in another number of memory slices.
+struct CellModel {
+    std::string name;
+    const gpu::Board* board = nullptr;
+    std::uint8_t slices = 1;
+    std::uint8_t all() const { return static_cast<std::uint8_t>((1u << slices) - 1u); }
+};
+
+struct Cell {
+    std::uint8_t model = 0;
+    std::uint8_t available = 0;  // slices that are clean and nobody's
+    std::uint8_t held = 0;       // slices that somebody holds and is not giving up
+    std::uint8_t lost = 0;       // slices that are nobody's until a person acts
+    std::uint8_t use = 0;        // of what sits here: 0 instances, else 1 + mechanism of those who hold the GPU itself
+    std::uint8_t mode = 0;       // the most media engines an instance took; the partition mode
+    std::uint16_t taken = 0;     // thousandths that are held
+    Company company;             // bears: on the GPU; closer: in the same memory
+    std::uint8_t kept = 0;       // slices that are promised to somebody
+    std::array<std::uint8_t, 3> unused{};
+
+    bool empty(std::uint8_t all) const { return company.empty() && available == all; }
+    std::uint8_t open() const { return static_cast<std::uint8_t>(available & ~kept); }
+    gpu::Occupancy occupancy(std::uint8_t all) const {
+        const unsigned gone = static_cast<unsigned>(~open()) & all;
+        return gpu::Occupancy::of_state(static_cast<std::size_t>(mode) << 8 | gone);
+    }
+    friend auto operator<=>(const Cell&, const Cell&) = default;
+};
+static_assert(sizeof(Cell) == 16);
+
+}  // namespace bulkhead::sched

@@ -1,0 +1,95 @@
+// The scheduler. It is told what is there and what happens; it keeps indexes of that up to date, and in each cycle
+// answers with a statement. The same engine serves the control plane, `bulkhead schedule`, replay and benchmarks.
+//
+// Order: whoever holds less than it is due (division.hpp) before who does not; among those, Fair Tree's order; within a
+// tenant by priority, which a near deadline raises up to the tenant's grant; then by age.
+//
+// Actions, the least disruptive first: allocate; backfill around reservations; consolidate (move); reclaim from
+// branches of the tree above their due; preempt lower priorities of the same tenant. Nothing is evicted that would not
+// help, and what an eviction frees belongs to its claimant until that is placed.
+//
+// Exact for single tasks and for gangs of one shape (every gang here): if room exists without disruption it is found,
+// and a single task gets the node with the best packing score. Sets of victims are searched within a budget.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bulkhead/sched/packing.hpp"
+#include "bulkhead/sched/statement.hpp"
+#include "bulkhead/sched/work.hpp"
+
+namespace bulkhead::sched {
+
+struct EngineSettings {
+    Duration half_life = Duration::days(7);  // of usage
+    Duration stale_grace = Duration{60'000};
+    Duration reclaim_after{}, preempt_after{};  // least run time where no tenant says one
+    int reservations = 4;                       // how many waiting gangs may keep room free for themselves
+    Duration patience = Duration{600'000};      // from when on, if nobody knows when what they wait for will end
+    int moves = 4;                              // the most gangs that are moved for one claimant
+    int disruptions = 16;                       // the most claimants for whom others are disturbed in one cycle
+    bool grow = true;                           // elastic gangs get more tasks while there is room
+    bool wipes = false;  // what a task leaves is dirty until the caller says otherwise; else it is free at once
+};
+
+struct EngineFigures {
+    std::size_t nodes = 0, jobs = 0, states = 0;
+    std::size_t node_bytes = 0, job_bytes = 0;  // of all nodes with their indexes, and of all jobs
+};
+
+class Engine {
+public:
+    explicit Engine(EngineSettings settings = {});
+    ~Engine();
+    Engine(Engine&&) noexcept;
+    Engine& operator=(Engine&&) noexcept;
+
+    // --- what is there ---
+
+    // First of all, and again when something changes. Numbers stay what they are; new tenants come at the end.
+    void set_tenants(std::vector<TenantFacts> tenants);
+    // `residents` and `seats` of leases that the engine has no job for sit there all the same.
+    NodeNo add_node(const Node& node);
+    void redraw(NodeNo node, const Node& as);  // seats of the engine's own jobs are kept by it, not read from here
+    void open(NodeNo node, bool is);
+    // Slices of a GPU that became clean, or are nobody's until somebody acts.
+    void clean(NodeNo node, std::uint16_t gpu, std::uint8_t slices);
+    void lose(NodeNo node, std::uint16_t gpu, std::uint8_t slices);
+    // What usually comes; packing looks at it. Without one the engine counts what it is given.
+    void set_mix(Mix mix);
+
+    // --- what happens ---
+
+    ShapeNo shape(const TaskNeed& need);
+    JobNo submit(const Job& job);                                             // it waits
+    void adopt(JobNo job, std::span<const TaskSeat> tasks, Instant started);  // it runs there already
+    void finish(JobNo job);   // done or withdrawn; the number may be given again
+    void stopped(JobNo job);  // an evicted job has left; it waits again as what it was
+
+    // --- what follows ---
+
+    Statement cycle(Instant now);
+
+    // One decision of allocate, outside any cycle: places the job if quota and room allow.
+    bool allocate(JobNo job, Instant now);
+    // One decision of reclaim: whom it would evict. Nothing is changed; empty: nobody, it would not help.
+    std::vector<Eviction> would_reclaim(JobNo job, Instant now);
+    // Why it waits, completely: every obstacle with its numbers.
+    Waiting why(JobNo job, Instant now) const;
+
+    bool running(JobNo job) const;
+    std::vector<TaskSeat> seats(JobNo job) const;
+    std::int64_t held(TenantNo tenant) const;  // thousandths of GPUs, with everyone below
+    std::int64_t due(TenantNo tenant) const;   // as of the last cycle
+    EngineFigures figures() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace bulkhead::sched

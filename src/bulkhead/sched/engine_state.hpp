@@ -1,0 +1,142 @@
+// What the engine keeps: jobs, tenants with what they hold and are due, and claims on room that is not free yet. Where
+// things stand is FleetIndex's. The parts of the engine are functions of this: engine.cpp (doors and the cycle),
+// turns.cpp (quota, dues, whose turn), victims.cpp (whom to disturb), claims.cpp (room that is kept), why.cpp (words).
+#pragma once
+
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "bulkhead/sched/engine.hpp"
+#include "bulkhead/sched/fair_tree.hpp"
+#include "bulkhead/sched/fleet_index.hpp"
+
+namespace bulkhead::sched {
+
+struct JobRec {
+    enum class Phase : std::uint8_t { unused, pending, running, ending };
+    Job job;
+    SeatNo seats = nil;
+    std::int32_t placed = 0;         // tasks
+    std::uint32_t at = 0;            // its place among those of its phase
+    std::uint32_t evicted_in = nil;  // the generation of input in which it was disturbed last
+    std::uint32_t tried_in = nil;    // and in which disturbing others for it did not help
+    Phase phase = Phase::unused;
+    Instant started;
+    std::int32_t fewest() const { return job.least > 0 ? job.least : job.tasks; }
+    std::int64_t asked() const { return job.gpus.thousandths * job.tasks; }
+    std::int64_t holds() const { return job.gpus.thousandths * placed; }
+};
+
+struct TenantRec {
+    TenantFacts facts;
+    std::vector<TenantNo> line;  // itself and everyone above it, itself first
+    std::vector<TenantNo> children;
+    std::int64_t held = 0, pinned = 0;        // with everyone below
+    std::int64_t own = 0, waiting = 0;        // of its own work
+    std::int64_t coming = 0, own_coming = 0;  // what is kept for it, less what is on its way out
+    std::int64_t will_hold() const { return held + coming; }
+    std::int64_t own_will_hold() const { return own + own_coming; }
+    std::int64_t due = 0, own_due = 0;
+    std::int64_t guarantee = 0;  // its own, or what those below it are guaranteed together
+    std::int64_t owed = 0;       // guaranteed, never lent, not yet held, and not part of what someone below is owed
+    std::int64_t usage = 0;      // thousandths of GPU-seconds, as far as they still count
+    Fraction level, own_level;   // in Fair Tree
+    // While a cycle runs:
+    std::vector<JobNo> queue;
+    std::size_t next = 0;
+    std::int64_t untried = 0;  // jobs, with everyone below
+};
+
+// Room that is kept for a job.
+struct Claim {
+    JobNo job = nil;
+    std::vector<SeatNo> seats;        // promised
+    std::optional<Instant> expected;  // when it should be free; none: unknown
+    bool freed_for_it = false;        // others were disturbed for it
+};
+
+struct Plan {
+    std::vector<JobNo> victims;
+    std::vector<FleetIndex::Portion> where;
+    std::int64_t lost = 0;
+    bool budget_spent = false;
+};
+
+struct Engine::State {
+    EngineSettings settings;
+    FleetIndex fleet;
+    std::vector<JobRec> jobs;
+    std::vector<JobNo> spare_jobs, pending, running;
+    std::vector<TenantRec> tenants;
+    std::vector<TenantNo> roots;
+    std::vector<TenantNo> down;  // everyone, each after its parent
+    std::vector<Claim> claims;
+    std::int64_t owed = 0;
+    bool any_hard = false, dues_stale = true, mix_given = false;
+    std::int64_t counted = 0, mixed_at = 0;    // tasks submitted, and at the last look at the mix
+    std::uint32_t generation = 0;              // of input
+    Instant aged;                              // when usage was last brought up to date
+    std::unordered_set<std::uint64_t> failed;  // what found no room in this cycle
+    // While victims are looked for, by tenant: how much may be taken from it; 0 none.
+    std::vector<std::int64_t> takeable;
+    mutable std::vector<bool> gone;  // by job, in suppositions
+
+    // engine.cpp
+    void enlist(std::vector<JobNo>& list, JobNo job, JobRec::Phase phase);
+    void unlist(JobNo job);
+    void hold(JobNo job, std::int64_t tasks);    // of its tenant and everyone above; negative: no longer
+    void expect(JobNo job, std::int64_t tasks);  // likewise, but not yet
+    void set_ending(JobNo job);
+    void seat(JobNo job, SeatNo seat);
+    void start(JobNo job, std::span<const FleetIndex::Portion> where, Instant now);
+    void leave(JobNo job, bool clean);  // all its seats
+    bool place(JobNo job, Instant now, Binding* out);
+    std::vector<FleetIndex::Portion> find_room(JobNo job, std::int32_t tasks);
+    Binding described(JobNo job) const;
+    void refresh_mix();
+    std::uint64_t signature(const Job& job) const;
+    void grow(Statement& statement, Instant now);
+    void clear_stale(Statement& statement, Instant now);
+
+    // turns.cpp
+    void set_tenants(std::vector<TenantFacts> facts);
+    void count_owed();
+    std::optional<Reason> over_quota(const Job& job, std::int64_t tasks) const;
+    void divide_now();
+    void age(Instant now);
+    std::int64_t urgency(const Job& job, Instant now) const;  // priority, raised by a near deadline
+    void line_up(Instant now);
+    std::optional<JobNo> next_in_turn();
+    bool deserves(JobNo job) const;  // its tenant and those above stay within what they are due
+    bool fits_due(JobNo job) const;  // they would, once work of theirs that runs now is done
+
+    // victims.cpp
+    std::optional<Plan> find_victims(JobNo job, Action action, Instant now, bool gently,
+                                     std::span<const NodeNo> avoid = {});
+    bool disturb(JobNo job, Instant now, bool over_quota, Statement& statement);
+    bool consolidate(JobNo job, Instant now, Statement& statement);
+    std::int64_t lost_by(const JobRec& job, Instant now) const;
+    Duration least_run(TenantNo victim, TenantNo claimant, Action action) const;
+    void mark_takeable(const Job& claimant, Action action, bool gently);
+    bool takeable_together(const Job& claimant, std::span<const JobNo> victims) const;
+    bool shrink(JobNo job, Instant now, Statement& statement);
+
+    // claims.cpp
+    Claim* claim_of(JobNo job);
+    void drop_claim(JobNo job);
+    bool drop_undeserved_claims();  // whether there were any
+    // As the nodes will be when those marked in `gone` have left.
+    void keep_room(JobNo job, std::span<const FleetIndex::Portion> where, std::optional<Instant> expected, bool freed);
+    // Its promises, taken back while somebody looks for room, and made again.
+    std::vector<SeatRec> lift(Claim& claim);
+    void lower(Claim& claim, std::span<const SeatRec> lifted);
+    void settle_claims(Statement& statement, Instant now);
+    bool reserve(JobNo job, Instant now);
+    bool backfill(JobNo job, Instant now, Statement& statement);
+
+    // why.cpp
+    Waiting why(JobNo job, Instant now) const;
+};
+
+}  // namespace bulkhead::sched

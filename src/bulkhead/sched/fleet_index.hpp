@@ -1,0 +1,456 @@
+// The fleet, arranged so that a decision costs what the number of different nodes costs, not what all nodes cost.
+//
+// Nodes in the same state (the same GPUs in the same condition, cores, memory, neighbours) are one bucket. A bucket
+// belongs to audiences: anyone, one tenant, one trust domain, everybody in virtual machines. A request looks at the few
+// audiences it is part of; for each pair of shape and audience there is a ranking, a heap of buckets by packing score.
+// A ranking is brought up to date when it is asked, from the list of buckets that came into being since; so a change of
+// one node costs nothing until somebody could use that node.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bulkhead/sched/cell.hpp"
+#include "bulkhead/sched/packing.hpp"
+#include "bulkhead/sched/statement.hpp"
+#include "bulkhead/sched/work.hpp"
+
+namespace bulkhead::sched {
+
+inline constexpr std::uint32_t nil = ~0u;
+using SeatNo = std::uint32_t;
+using StateNo = std::uint32_t;
+
+// Where one task sits.
+struct SeatRec {
+    std::uint64_t gpus = 0;  // one bit each
+    JobNo job = nil;         // nil: of somebody the engine knows nothing else of
+    NodeNo node = nil;
+    TenantNo tenant = 0;
+    SeatNo next_here = nil, prev_here = nil;  // on the same node
+    SeatNo next_of_job = nil;
+    ShapeNo shape = nil;
+    std::uint16_t share = 1000;
+    std::uint16_t drive = 0xFFFF, function = 0xFFFF;
+    std::uint8_t start = 0, size = 0, profile = 0;  // profile 0: the GPU itself
+    Mechanism mechanism{};
+    std::uint8_t scopes = 0;  // node, gpu, instance, nvlink: two bits each
+    bool host_kernel = true, pinned = false, ending = false, promised = false;
+
+    PeerTrust scope(unsigned which) const { return static_cast<PeerTrust>(scopes >> 2 * which & 3u); }
+};
+
+// A shape with everything looked up.
+struct Shape {
+    struct Option {
+        Want want;
+        std::uint8_t model = 0, profile = 0;
+        TaskShape task;  // for packing
+    };
+    TaskNeed need;
+    std::vector<Option> options;
+    std::int64_t memory_mib = 0;
+    std::uint8_t scopes = 0;
+    std::int64_t seen = 0;  // tasks of this shape that were submitted
+};
+
+// What a node, a bucket or a supposition looks like to a request.
+struct NodeView {
+    std::span<const Cell> cells;
+    std::int64_t cpu = 0, memory = 0;
+    std::uint32_t kind = 0;
+    std::uint16_t functions = 0;
+    std::uint32_t drives = 0;  // which list of drives
+    Company residents;         // bears: on the node; closer: on its kernel
+    Company fabric;            // on an NVLink fabric that cannot be partitioned
+    Company hosts;             // who used the kernel since it was booted
+    bool open = false, board_is_one = false, host_busy = false, can_reboot = false;
+};
+
+// Why a node is no candidate.
+enum class Obstacle : std::uint8_t {
+    none,
+    kind,   // policy
+    model,  // its GPUs, were it empty
+    closed,
+    neighbours,
+    nvlink,
+    host,
+    reboot,
+    reserved,
+    cores,
+    devices,
+    gpus,
+    end,
+};
+
+class FleetIndex {
+public:
+    struct TopologyDomain {
+        std::vector<NodeNo> nodes;
+        std::int64_t whole = 0;  // empty GPUs on open nodes
+    };
+
+    // --- what is there ---
+    void set_domains(std::vector<std::uint32_t> domain_of_tenant);
+    NodeNo add_node(const Node& node);
+    void redraw(NodeNo node, const Node& as);
+    void open(NodeNo node, bool is);
+    void clean(NodeNo node, std::uint16_t gpu, std::uint8_t slices);
+    void lose(NodeNo node, std::uint16_t gpu, std::uint8_t slices);
+    ShapeNo shape(const TaskNeed& need);
+    void set_mix(Mix mix);
+    Mix observed_mix() const;
+    void count(ShapeNo shape, std::int64_t tasks) { shapes_[shape].seen += tasks; }
+
+    std::size_t nodes() const { return nodes_.size(); }
+    const Shape& shape(ShapeNo shape) const { return shapes_[shape]; }
+    const SeatRec& seat(SeatNo seat) const { return seats_[seat]; }
+    SeatRec& seat(SeatNo seat) { return seats_[seat]; }
+    SeatNo first_seat(NodeNo node) const { return nodes_[node].seats; }
+    std::int64_t free_thousandths() const { return free_; }    // on open nodes, dirty slices with them
+    std::int64_t total_thousandths() const { return total_; }  // of all that is not lost
+    std::size_t distinct_states() const { return live_states_; }
+    std::size_t bytes() const;
+    std::size_t seat_bytes() const { return seats_.capacity() * sizeof(SeatRec); }
+
+    // --- placing ---
+
+    // The best node for one task, by score, then the fuller one, then the one with fewer cores and less memory left.
+    std::optional<NodeNo> best(ShapeNo shape, TenantNo tenant);
+    // How many tasks a node takes now.
+    std::int64_t capacity(NodeNo node, ShapeNo shape, TenantNo tenant) const;
+    // Which nodes for so many tasks, with how many on each; empty: there is no room.
+    struct Portion {
+        NodeNo node = 0;
+        std::int32_t tasks = 0;
+    };
+    std::vector<Portion> gang(const Job& job, std::int32_t tasks);
+    // The most tasks of the job that fit in one place where they may be together.
+    std::int64_t most(const Job& job) const;
+    SeatNo take(NodeNo node, ShapeNo shape, const Job& job, JobNo owner);  // one task; there must be room
+    SeatNo take_exactly(const TaskSeat& where, ShapeNo shape, const Job& job, JobNo owner);
+    void release(SeatNo seat, bool clean);
+    // Promises so many tasks' room on a node, as it will be when some have gone. Nobody else gets it meanwhile, nor
+    // comes where the claimant could not bear it.
+    template <class Gone>
+    void promise(const Portion& where, const Job& job, JobNo owner, const Gone& gone, std::vector<SeatNo>& out);
+    bool any_ending(NodeNo node) const { return nodes_[node].ending > 0; }
+    SeatNo promise_again(const SeatRec& seat);
+    bool unsettled(SeatNo promised) const;  // what it is promised is not free yet, but will be
+    void set_ending(SeatNo seat, bool is);
+    TaskSeat described(SeatNo seat) const;
+
+    // --- supposing ---
+
+    // The node as it would be without some of its seats, wiped.
+    struct Supposed {
+        NodeView view;
+        std::vector<Cell> cells;
+    };
+    template <class Gone>
+    void suppose(Supposed& out, NodeNo node, const Gone& gone) const;
+    std::int64_t capacity(const NodeView& view, NodeNo node, ShapeNo shape, TenantNo tenant) const;
+    // Nodes by what stands in the way of one task, and the room on those where nothing does.
+    struct Tally {
+        std::array<std::int64_t, static_cast<std::size_t>(Obstacle::end)> nodes{};
+        std::int64_t room = 0, wiping = 0;
+    };
+    Tally tally(const Job& job) const;
+    // For so many tasks with this room on these nodes: which; empty: it is not enough.
+    std::vector<Portion> arrange(const Job& job, std::int32_t tasks, std::vector<Portion>& room) const;
+    std::int64_t whole_gpus(ShapeNo shape) const { return whole_gpus_of(shapes_[shape]); }
+    std::int64_t whole(NodeNo node) const { return nodes_[node].whole; }
+    std::size_t domain_count(TopologyLevel level) const;
+    std::uint32_t domain_of(NodeNo node, TopologyLevel level) const;
+    void soil(NodeNo node, std::uint16_t gpu, std::uint8_t slices);  // dirty, until it is said to be clean
+    bool able(NodeNo node, ShapeNo shape) const;                     // its hardware and kind would do, were it empty
+
+    const std::vector<TopologyDomain>& domains(TopologyLevel level) const {
+        return topology_[static_cast<std::size_t>(level)];
+    }
+    static std::int64_t whole_gpus_of(const Shape& shape);
+    std::uint32_t tenant_domain(TenantNo tenant) const { return tenant < domain_of_.size() ? domain_of_[tenant] : 0; }
+
+private:
+    struct NodeRec {
+        std::array<std::uint32_t, 7> topology{};  // by level
+        std::uint32_t cells = 0;                  // first of its cells
+        std::uint32_t kind = 0, drives = 0;
+        StateNo state = nil;
+        SeatNo seats = nil;
+        std::int64_t cpu = 0, memory = 0;
+        Company residents, fabric, hosts;
+        std::uint16_t functions = 0;
+        std::uint16_t ending = 0;  // seats
+        std::uint8_t gpus = 0, whole = 0;
+        bool open = false, board_is_one = false, host_busy = false, can_reboot = false;
+        std::uint32_t extra = nil;
+        std::int32_t free = 0, total = 0;  // thousandths of GPUs
+    };
+    // Devices by number, for the few nodes that have any.
+    struct Extra {
+        std::vector<std::uint16_t> drives, functions;
+        std::vector<std::int64_t> drive_bytes;
+        std::vector<TenantNo> host_users;
+        std::vector<std::pair<std::uint16_t, std::int64_t>> sizes;  // of every drive that was ever free here
+    };
+    struct StateRec {
+        std::uint64_t hash = 0;
+        std::int64_t cpu = 0, memory = 0, free = 0;
+        std::uint32_t cells = 0, kind = 0, drives = 0, birth = 0;
+        std::int32_t count = 0;
+        Company residents, fabric, hosts;
+        std::uint16_t functions = 0;
+        std::uint8_t gpus = 0;
+        bool open = false, board_is_one = false, host_busy = false, can_reboot = false;
+        std::vector<NodeNo> members;  // a heap, the lowest number first, with some that have left
+        struct Listed {
+            std::uint32_t audience = 0, at = 0;
+        };
+        std::vector<Listed> listed;
+    };
+    struct Known {
+        StateNo state = nil;
+        std::uint32_t birth = 0;
+    };
+    struct Audience {
+        std::vector<Known> log;     // buckets as they came into being
+        std::vector<StateNo> live;  // those that have nodes
+        std::uint32_t edition = 0;  // of the log
+    };
+    struct Entry {
+        std::int64_t good = 0, tie = 0;
+        std::uint64_t hash = 0;
+        Known known;
+        friend bool operator<(const Entry& a, const Entry& b) {
+            if (a.good != b.good) return a.good < b.good;
+            return a.tie != b.tie ? a.tie < b.tie : a.hash > b.hash;
+        }
+    };
+    struct Ranking {
+        std::vector<Entry> heap;
+        std::uint32_t read = 0, edition = nil;
+    };
+    enum class Crowd : std::uint8_t { anyone, vacant, tenant, domain, everybody, present };
+    // Through whose eyes cells are looked at: one tenant's, those of anybody in a domain, or any stranger's.
+    struct Eyes {
+        TenantNo tenant = 0;
+        std::uint32_t domain = 0;
+        bool stranger = false;
+    };
+
+    NodeView view(NodeNo node) const;
+    NodeView view(const StateRec& state) const;
+    bool is_empty(const Cell& cell) const;  // and promised to nobody
+    bool joins(Company company, const Eyes& eyes, PeerTrust mine, PeerTrust mine_closer, bool closer) const;
+    Obstacle neighbourly_excepted(NodeNo node, const Shape& shape, TenantNo tenant) const;
+    Obstacle neighbourly(const NodeView& view, const Shape& shape, TenantNo tenant) const;
+    Obstacle obstacle(const NodeView& view, const Shape& shape, TenantNo tenant, Obstacle neighbours) const;
+    bool able(const NodeView& view, const Shape& shape) const;
+    bool kind_ok(const Shape& shape, std::uint32_t kind) const;
+    bool has_devices(const NodeView& view, const Shape& shape) const;
+    std::int64_t capacity(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
+    struct Choice {
+        std::int64_t good = 0, fullness = 0;
+        std::uint32_t option = 0;
+        std::uint8_t gpu = 0, start = 0;
+    };
+    std::optional<Choice> choose(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
+    // The GPUs and slices of a choice, as a seat.
+    void fill_seat(SeatRec& seat, const NodeView& view, const Shape& shape, const Choice& choice) const;
+    std::optional<Choice> choose_slice(const NodeView& view, const Shape& shape, std::uint32_t option,
+                                       const Eyes& eyes) const;
+    std::optional<Entry> entry(StateNo state, const Shape& shape, const Eyes& eyes) const;
+    const Entry* top(std::uint32_t audience, ShapeNo shape, const Eyes& eyes);
+    struct Looks {
+        struct Look {
+            std::uint32_t audience = 0;
+            Eyes eyes;
+        };
+        std::array<Look, 12> all;
+        std::size_t count = 0;
+        const Look* begin() const { return all.data(); }
+        const Look* end() const { return all.data() + count; }
+    };
+    Looks looks(const Shape& shape, TenantNo tenant) const;
+    NodeNo first_member(StateNo state);
+
+    void restate(NodeNo node);
+    void leave(NodeNo node);
+    void list(StateNo state);
+    void unlist(StateNo state);
+    void audiences_of(const StateRec& state, std::vector<std::uint64_t>& out) const;
+    std::uint32_t audience(std::uint64_t key);
+    StateNo intern(NodeNo node);
+    void sweep();
+    void recount(NodeNo node);  // cells and company, from the seats
+    void recount_fabric(NodeNo node);
+    void link(SeatNo seat);
+    void unlink(SeatNo seat);
+    SeatNo new_seat();
+    std::uint8_t model(const Gpu& gpu);
+    std::uint8_t profile(const std::string& name, const gpu::Board* board);
+    std::uint32_t drive_list(const std::vector<std::int64_t>& sizes);
+    std::uint32_t topology(TopologyLevel level, const std::string& name);
+    void draw(NodeNo node, const Node& as);
+    std::vector<Portion> spread(std::vector<Portion>& room, std::int32_t tasks) const;
+    std::vector<Portion> in_bins(std::vector<Portion>& room, std::int32_t tasks, std::int32_t unit,
+                                 TopologyLevel level) const;
+    template <class Gone>
+    static void recount(std::span<Cell> cells, const std::vector<SeatRec>& seats, SeatNo first, const Gone& gone,
+                        const FleetIndex& index, bool wiped);
+
+    std::vector<std::uint32_t> domain_of_;
+    std::vector<CellModel> models_;
+    std::vector<std::string> profiles_{""};
+    std::vector<std::uint8_t> profile_modes_{0};
+    std::vector<std::vector<std::int64_t>> drive_lists_{{}};
+    std::vector<Shape> shapes_;
+    std::unordered_map<std::string, ShapeNo> shape_numbers_;
+    std::vector<NodeRec> nodes_;
+    std::vector<Cell> cells_;
+    std::vector<Extra> extras_;
+    std::vector<SeatRec> seats_;
+    SeatNo spare_seat_ = nil;
+    std::array<std::vector<TopologyDomain>, 7> topology_;
+    std::unordered_map<std::string, std::uint32_t> topology_numbers_;
+
+    std::vector<StateRec> states_;
+    std::vector<StateNo> spare_states_;
+    std::vector<Cell> state_cells_;
+    std::vector<StateNo> table_;  // open addressing by hash
+    std::size_t live_states_ = 0, kept_states_ = 0;
+    std::uint32_t births_ = 0;
+    std::vector<Audience> audiences_;
+    std::unordered_map<std::uint64_t, std::uint32_t> audience_numbers_;
+    std::unordered_map<std::uint64_t, Ranking> rankings_;
+    std::vector<std::uint64_t> scratch_keys_;
+    std::vector<Cell> scratch_cells_;
+    std::vector<std::int32_t> memo_;  // room by bucket, while one gang is looked at
+    std::optional<Mix> mix_;
+    std::int64_t free_ = 0, total_ = 0;
+};
+
+template <class Gone>
+void FleetIndex::suppose(Supposed& out, NodeNo node, const Gone& gone) const {
+    const NodeRec& rec = nodes_[node];
+    out.view = view(node);
+    out.cells.assign(out.view.cells.begin(), out.view.cells.end());
+    recount(out.cells, seats_, rec.seats, gone, *this, true);
+    out.view.cells = out.cells;
+    const auto domain_of = [&](TenantNo tenant) { return tenant_domain(tenant); };
+    Company residents, fabric;
+    std::int64_t cpu = rec.cpu, memory = rec.memory;
+    std::uint16_t functions = rec.functions;
+    for (SeatNo s = rec.seats; s != nil; s = seats_[s].next_here) {
+        const SeatRec& seat = seats_[s];
+        if (gone(seat)) {
+            if (seat.shape != nil) {
+                cpu += shapes_[seat.shape].need.cpu;
+                memory += shapes_[seat.shape].need.memory;
+            }
+            if (seat.function != 0xFFFF) ++functions;
+            continue;
+        }
+        residents = residents.with(seat.tenant, seat.scope(0),
+                                   seat.host_kernel ? PeerTrust::same_domain : PeerTrust::distrusting, domain_of);
+    }
+    if (rec.board_is_one)
+        for (const NodeNo other : topology_[1][rec.topology[1]].nodes)
+            for (SeatNo s = nodes_[other].seats; s != nil; s = seats_[s].next_here)
+                if (!gone(seats_[s]))
+                    fabric = fabric.with(seats_[s].tenant, seats_[s].scope(3), PeerTrust::distrusting, domain_of);
+    out.view.residents = residents;
+    out.view.fabric = fabric;
+    out.view.cpu = cpu;
+    out.view.memory = memory;
+    out.view.functions = functions;
+}
+
+// Each cell from who sits on it. With `wiped`, slices of those who are gone count as clean.
+template <class Gone>
+void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seats, SeatNo first, const Gone& gone,
+                         const FleetIndex& index, bool wiped) {
+    const auto domain_of = [&](TenantNo tenant) { return index.tenant_domain(tenant); };
+    for (Cell& cell : cells) {
+        cell.company = {};
+        cell.use = cell.mode = cell.held = cell.kept = 0;
+        cell.taken = 0;
+    }
+    for (SeatNo s = first; s != nil; s = seats[s].next_here) {
+        const SeatRec& seat = seats[s];
+        const bool left = gone(seat);
+        const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
+        for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1) {
+            const auto at = static_cast<std::size_t>(std::countr_zero(bits));
+            if (at >= cells.size()) continue;
+            Cell& cell = cells[at];
+            if (left) {
+                if (wiped && !seat.promised) cell.available |= static_cast<std::uint8_t>(mask & ~cell.lost);
+                continue;
+            }
+            cell.company = cell.company.with(seat.tenant, seat.scope(1), seat.scope(2), domain_of);
+            if (seat.promised) {
+                cell.kept |= mask;
+                continue;
+            }
+            if (seat.profile == 0) cell.use = static_cast<std::uint8_t>(1 + static_cast<unsigned>(seat.mechanism));
+            cell.mode = std::max(cell.mode, index.profile_modes_[seat.profile]);
+            if (!seat.ending) cell.held |= mask;
+            const std::int64_t slices = index.models_[cell.model].slices;
+            cell.taken = static_cast<std::uint16_t>(
+                cell.taken + (seat.profile == 0 ? seat.share : 1000 * seat.size / slices * seat.share / 1000));
+        }
+    }
+    // Those who stay keep what they have, whoever else had it too.
+    for (SeatNo s = first; s != nil; s = seats[s].next_here) {
+        const SeatRec& seat = seats[s];
+        if (gone(seat) || seat.promised) continue;
+        const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
+        for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1) {
+            const auto at = static_cast<std::size_t>(std::countr_zero(bits));
+            if (at < cells.size()) cells[at].available &= static_cast<std::uint8_t>(~mask);
+        }
+    }
+}
+
+template <class Gone>
+void FleetIndex::promise(const Portion& where, const Job& job, JobNo owner, const Gone& gone,
+                         std::vector<SeatNo>& out) {
+    Supposed supposed;
+    suppose(supposed, where.node, gone);
+    const Shape& shape = shapes_[job.shape];
+    for (std::int32_t i = 0; i < where.tasks; ++i) {
+        const std::optional<Choice> choice = choose(supposed.view, shape, {.tenant = job.tenant});
+        if (!choice) break;
+        const SeatNo made = new_seat();
+        SeatRec& seat = seats_[made];
+        seat.job = owner;
+        seat.node = where.node;
+        seat.tenant = job.tenant;
+        seat.shape = job.shape;
+        seat.scopes = shape.scopes;
+        seat.host_kernel = shape.need.on_host_kernel;
+        seat.mechanism = shape.need.mechanism;
+        seat.promised = true;
+        fill_seat(seat, supposed.view, shape, *choice);
+        const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
+        for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1)
+            supposed.cells[static_cast<std::size_t>(std::countr_zero(bits))].kept |= mask;
+        supposed.view.cpu -= shape.need.cpu;
+        supposed.view.memory -= shape.need.memory;
+        link(made);
+        nodes_[where.node].cpu -= shape.need.cpu;
+        nodes_[where.node].memory -= shape.need.memory;
+        out.push_back(made);
+    }
+    recount(where.node);
+}
+
+}  // namespace bulkhead::sched

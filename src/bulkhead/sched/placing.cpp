@@ -1,0 +1,506 @@
+// Which GPU of a node, how many tasks a node takes, and which nodes a gang goes to.
+#include <algorithm>
+#include <limits>
+
+#include "bulkhead/sched/fleet_index.hpp"
+
+namespace bulkhead::sched {
+
+namespace {
+
+// A slice costs what it takes from the requests still to come (gpu/geometry.hpp), in thousandths of an empty GPU's;
+// what else it spoils is added. Found by trying; the acceptance figure of docs/promises.md shows what it is worth.
+constexpr std::int64_t slice_step = 10;         // finer differences are noise
+constexpr std::int64_t cutting_empty = 100;     // the first slice of a GPU that whole-GPU work could have had
+constexpr std::int64_t cutting_idle_node = 20;  // and of a node that was idle altogether
+
+bool is_sliced(const Want& want) { return want.form == Want::Form::instance || want.form == Want::Form::partition; }
+
+}  // namespace
+
+bool FleetIndex::is_empty(const Cell& cell) const { return cell.kept == 0 && cell.empty(models_[cell.model].all()); }
+
+bool FleetIndex::joins(Company company, const Eyes& eyes, PeerTrust mine, PeerTrust mine_closer, bool closer) const {
+    if (company.empty()) return true;
+    const auto domain_of = [&](TenantNo tenant) { return tenant_domain(tenant); };
+    PeerTrust trust = PeerTrust::distrusting;
+    if (eyes.domain != 0)
+        trust = company.domain_here(domain_of) == eyes.domain ? PeerTrust::same_domain : PeerTrust::distrusting;
+    else if (!eyes.stranger)
+        trust = company.trust(eyes.tenant, domain_of);
+    if (trust > mine || trust > company.bears()) return false;
+    return !closer || (trust <= mine_closer && trust <= company.bears_closer());
+}
+
+bool FleetIndex::kind_ok(const Shape& shape, std::uint32_t kind) const {
+    return shape.need.kinds.empty() || std::ranges::binary_search(shape.need.kinds, kind);
+}
+
+bool FleetIndex::has_devices(const NodeView& view, const Shape& shape) const {
+    if (shape.need.rdma && view.functions == 0) return false;
+    return shape.need.nvme == 0 ||
+           (!drive_lists_[view.drives].empty() && drive_lists_[view.drives].back() >= shape.need.nvme);
+}
+
+Obstacle FleetIndex::neighbourly(const NodeView& view, const Shape& shape, TenantNo tenant) const {
+    const Eyes eyes{.tenant = tenant};
+    const PeerTrust kernel = shape.need.on_host_kernel ? PeerTrust::same_domain : PeerTrust::distrusting;
+    if (!joins(view.residents, eyes, shape.need.sharing.node, kernel, true)) return Obstacle::neighbours;
+    if (view.board_is_one && !joins(view.fabric, eyes, shape.need.sharing.nvlink, PeerTrust::distrusting, false))
+        return Obstacle::nvlink;
+    if (view.host_busy) return Obstacle::host;
+    const auto domain_of = [&](TenantNo other) { return tenant_domain(other); };
+    if (view.hosts.trust(tenant, domain_of) == PeerTrust::distrusting)
+        return view.can_reboot && view.residents.empty() ? Obstacle::reboot : Obstacle::host;
+    return Obstacle::none;
+}
+
+// With an exception the pairs of tenants count, one by one.
+Obstacle FleetIndex::neighbourly_excepted(NodeNo node, const Shape& shape, TenantNo tenant) const {
+    const NodeRec& rec = nodes_[node];
+    const auto trust_in = [&](TenantNo other) {
+        if (other == tenant) return PeerTrust::same_tenant;
+        const std::uint32_t domain = tenant_domain(tenant);
+        return domain != 0 && domain == tenant_domain(other) ? PeerTrust::same_domain : PeerTrust::distrusting;
+    };
+    const auto excepted = [&](TenantNo other) {
+        return std::ranges::find(shape.need.excepted, other) != shape.need.excepted.end();
+    };
+    for (SeatNo s = rec.seats; s != nil; s = seats_[s].next_here) {
+        const SeatRec& seat = seats_[s];
+        const PeerTrust trust = trust_in(seat.tenant);
+        if (trust > shape.need.sharing.node || trust > seat.scope(0)) return Obstacle::neighbours;
+        if (trust != PeerTrust::distrusting || (!shape.need.on_host_kernel && !seat.host_kernel)) continue;
+        const bool theirs = seat.shape != nil && std::ranges::find(shapes_[seat.shape].need.excepted, tenant) !=
+                                                     shapes_[seat.shape].need.excepted.end();
+        if (!theirs || !excepted(seat.tenant)) return Obstacle::neighbours;
+    }
+    if (rec.board_is_one && !joins(rec.fabric, {.tenant = tenant}, shape.need.sharing.nvlink, {}, false))
+        return Obstacle::nvlink;
+    if (rec.host_busy) return Obstacle::host;
+    if (rec.extra != nil)
+        for (const TenantNo user : extras_[rec.extra].host_users)
+            if (trust_in(user) == PeerTrust::distrusting && !excepted(user))
+                return rec.can_reboot && rec.seats == nil ? Obstacle::reboot : Obstacle::host;
+    return Obstacle::none;
+}
+
+std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view, const Shape& shape,
+                                                           std::uint32_t number, const Eyes& eyes) const {
+    const Shape::Option& option = shape.options[number];
+    const CellModel& model = models_[option.model];
+    std::optional<Choice> best;
+    std::int64_t free = 0;
+    bool idle = view.cells.size() >= 8;
+    for (const Cell& cell : view.cells) {
+        free += 1000 * std::popcount(cell.available) / models_[cell.model].slices;
+        idle = idle && is_empty(cell);
+    }
+    for (std::size_t i = 0; i < view.cells.size() && i < 64; ++i) {
+        const Cell& cell = view.cells[i];
+        if (cell.model != option.model || cell.use != 0 || cell.open() == 0) continue;
+        if (!joins(cell.company, eyes, shape.need.sharing.gpu, {}, false)) continue;
+        std::uint8_t start = 0;
+        std::int64_t cost = is_empty(cell) ? cutting_empty + (idle ? cutting_idle_node : 0) : 0;
+        if (option.want.form == Want::Form::instance) {
+            if (model.board == nullptr || option.want.geometry == nullptr) continue;
+            const gpu::Geometry& geometry = *option.want.geometry;
+            const gpu::Occupancy now = cell.occupancy(model.all());
+            const auto at = geometry.place(now, option.want.profile);
+            if (!at) continue;
+            start = static_cast<std::uint8_t>(*at);
+            const gpu::Occupancy then = now.with(model.board->profiles[option.want.profile], *at);
+            const std::uint64_t whole = std::max<std::uint64_t>(geometry.value({}).ticks / 1000, 1);
+            cost += static_cast<std::int64_t>((geometry.value(now).ticks - geometry.value(then).ticks) / whole);
+        } else {
+            if (cell.mode != 0 && cell.mode != profile_modes_[option.profile]) continue;
+            bool found = false;
+            for (unsigned s = 0; s + option.want.size <= model.slices && !found; s += option.want.size) {
+                const std::uint8_t mask = gpu::Placement{s, option.want.size}.mask();
+                if ((cell.open() & mask) != mask) continue;
+                start = static_cast<std::uint8_t>(s);
+                found = true;
+            }
+            if (!found) continue;
+        }
+        const std::int64_t good = -(cost + slice_step / 2) / slice_step;
+        if (!best || good > best->good) best = Choice{good, -free, number, static_cast<std::uint8_t>(i), start};
+    }
+    return best;
+}
+
+// The room that packing looks at has only GPUs with something free in it; `at` says which of the node they are.
+std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const Shape& shape, const Eyes& eyes) const {
+    if (view.cpu < shape.need.cpu || view.memory < shape.need.memory || !has_devices(view, shape)) return std::nullopt;
+    if (shape.options.empty()) {
+        if (!shape.need.wants.empty()) return std::nullopt;
+        return Choice{.good = -static_cast<std::int64_t>(view.cells.size())};
+    }
+    std::optional<Choice> best;
+    for (std::uint32_t number = 0; number < shape.options.size(); ++number) {
+        const Shape::Option& option = shape.options[number];
+        if (is_sliced(option.want)) {
+            const auto found = choose_slice(view, shape, number, eyes);
+            if (found && (!best || std::pair{found->good, found->fullness} > std::pair{best->good, best->fullness}))
+                best = found;
+            continue;
+        }
+        const CellModel& model = models_[option.model];
+        const auto mechanism = static_cast<std::uint8_t>(1 + static_cast<unsigned>(shape.need.mechanism));
+        const bool shared = option.want.form == Want::Form::share && option.want.count == 1 && option.want.share < 1000;
+        NodeRoom room{.cpu = view.cpu * 1000, .memory = view.memory >> 20, .model = option.model};
+        room.model &= 31u;
+        std::array<std::uint8_t, most_gpus_of_node> at{};
+        std::int64_t whole = 0;
+        bool fits = false;
+        for (std::size_t i = 0; i < view.cells.size(); ++i) {
+            const Cell& cell = view.cells[i];
+            if (cell.model != option.model) continue;
+            std::int64_t free = 0;
+            if (is_empty(cell)) {
+                free = 1000;
+                ++whole;
+            } else if (cell.use > 1 && cell.kept == 0 && cell.held == model.all() && cell.taken < 1000) {
+                // Somebody's share of it is free; for this request only if it may sit there.
+                const bool may = shared && cell.use == mechanism &&
+                                 joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true);
+                if (shared && !may) continue;
+                free = 1000 - cell.taken;
+            }
+            if (free == 0 || room.gpus == most_gpus_of_node) continue;
+            fits = fits || (shared && free >= option.want.share);
+            at[room.gpus] = static_cast<std::uint8_t>(i);
+            room.free[room.gpus++] = static_cast<std::int16_t>(free);
+        }
+        if (!shared) fits = whole >= option.want.count;
+        if (!fits) continue;
+        Choice found{.option = number};
+        if (mix_ && static_cast<std::size_t>(option.want.count) <= most_gpus_of_node) {
+            const PackedPlace place = pack(*mix_, room, option.task);
+            found.good = place.score.good;
+            found.fullness = place.score.fullness;
+            found.gpu = at[place.gpu];
+            if (option.want.count == 1 && !shared) {  // any empty one
+                for (std::size_t i = 0; i < view.cells.size(); ++i)
+                    if (view.cells[i].model == option.model && is_empty(view.cells[i])) {
+                        found.gpu = static_cast<std::uint8_t>(i);
+                        break;
+                    }
+            }
+        } else {
+            found.fullness = -room.gpu_free();
+            std::int64_t least = 1001;
+            for (std::size_t i = 0; i < room.gpus; ++i)
+                if (room.free[i] >= (shared ? option.want.share : 1000) && room.free[i] < least) {
+                    least = room.free[i];
+                    found.gpu = at[i];
+                }
+        }
+        if (!best || std::pair{found.good, found.fullness} > std::pair{best->good, best->fullness}) best = found;
+    }
+    return best;
+}
+
+std::int64_t FleetIndex::capacity(const NodeView& view, const Shape& shape, const Eyes& eyes) const {
+    std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    if (shape.need.cpu > 0) most = std::min(most, view.cpu / shape.need.cpu);
+    if (shape.need.memory > 0) most = std::min(most, view.memory / shape.need.memory);
+    if (shape.need.rdma) most = std::min<std::int64_t>(most, view.functions);
+    if (shape.need.nvme > 0)
+        most = std::min<std::int64_t>(most, std::ranges::count_if(drive_lists_[view.drives], [&](std::int64_t bytes) {
+                                          return bytes >= shape.need.nvme;
+                                      }));
+    if (most <= 0) return 0;
+    if (shape.need.wants.empty()) return most;
+    std::int64_t sum = 0;
+    for (const Shape::Option& option : shape.options) {
+        const CellModel& model = models_[option.model];
+        const auto mechanism = static_cast<std::uint8_t>(1 + static_cast<unsigned>(shape.need.mechanism));
+        const bool shared = option.want.form == Want::Form::share && option.want.count == 1 && option.want.share < 1000;
+        std::int64_t whole = 0;
+        for (const Cell& cell : view.cells) {
+            if (cell.model != option.model) continue;
+            if (!is_sliced(option.want)) {
+                if (is_empty(cell))
+                    ++whole;
+                else if (shared && cell.use == mechanism && cell.kept == 0 && cell.held == model.all() &&
+                         cell.taken < 1000 &&
+                         joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true))
+                    sum += (1000 - cell.taken) / option.want.share;
+                continue;
+            }
+            if (cell.use != 0 || cell.open() == 0 || !joins(cell.company, eyes, shape.need.sharing.gpu, {}, false))
+                continue;
+            if (option.want.form == Want::Form::instance) {
+                if (model.board != nullptr && option.want.geometry != nullptr)
+                    sum += option.want.geometry->room(cell.occupancy(model.all()), option.want.profile);
+            } else if (cell.mode == 0 || cell.mode == profile_modes_[option.profile]) {
+                for (unsigned s = 0; s + option.want.size <= model.slices; s += option.want.size) {
+                    const std::uint8_t mask = gpu::Placement{s, option.want.size}.mask();
+                    sum += (cell.open() & mask) == mask ? 1 : 0;
+                }
+            }
+        }
+        sum += shared ? whole * (1000 / option.want.share) : whole / option.want.count;
+    }
+    return std::min(most, sum);
+}
+
+std::int64_t FleetIndex::capacity(const NodeView& view, NodeNo node, ShapeNo number, TenantNo tenant) const {
+    const Shape& shape = shapes_[number];
+    if (!view.open || !kind_ok(shape, view.kind)) return 0;
+    const Obstacle in_the_way =
+        shape.need.excepted.empty() ? neighbourly(view, shape, tenant) : neighbourly_excepted(node, shape, tenant);
+    return in_the_way == Obstacle::none ? capacity(view, shape, Eyes{.tenant = tenant}) : 0;
+}
+
+std::int64_t FleetIndex::capacity(NodeNo node, ShapeNo shape, TenantNo tenant) const {
+    return capacity(view(node), node, shape, tenant);
+}
+
+bool FleetIndex::able(const NodeView& view, const Shape& shape) const {
+    if (shape.need.wants.empty()) return true;
+    for (const Shape::Option& option : shape.options) {
+        const CellModel& model = models_[option.model];
+        std::int64_t gpus = 0;
+        for (const Cell& cell : view.cells)
+            if (cell.model == option.model && (cell.lost == 0 || (is_sliced(option.want) && cell.lost != model.all())))
+                ++gpus;
+        if (gpus >= option.want.count) return true;
+    }
+    return false;
+}
+
+bool FleetIndex::able(NodeNo node, ShapeNo number) const {
+    const NodeView here = view(node);
+    return here.open && kind_ok(shapes_[number], here.kind) && able(here, shapes_[number]);
+}
+
+Obstacle FleetIndex::obstacle(const NodeView& view, const Shape& shape, TenantNo tenant, Obstacle neighbours) const {
+    if (!kind_ok(shape, view.kind)) return Obstacle::kind;
+    if (!able(view, shape)) return Obstacle::model;
+    if (!view.open) return Obstacle::closed;
+    if (neighbours != Obstacle::none) return neighbours;
+    if (view.cpu < shape.need.cpu || view.memory < shape.need.memory) return Obstacle::cores;
+    if (!has_devices(view, shape)) return Obstacle::devices;
+    if (capacity(view, shape, Eyes{.tenant = tenant}) > 0) return Obstacle::none;
+    return std::ranges::any_of(view.cells, [](const Cell& cell) { return cell.kept != 0; }) ? Obstacle::reserved
+                                                                                            : Obstacle::gpus;
+}
+
+FleetIndex::Tally FleetIndex::tally(const Job& job) const {
+    const Shape& shape = shapes_[job.shape];
+    Tally tally;
+    const auto count = [&](const NodeView& view, Obstacle neighbours, std::int64_t nodes) {
+        const Obstacle found = obstacle(view, shape, job.tenant, neighbours);
+        tally.nodes[static_cast<std::size_t>(found)] += nodes;
+        if (found == Obstacle::none) tally.room += nodes * capacity(view, shape, Eyes{.tenant = job.tenant});
+        if (found != Obstacle::gpus) return;
+        std::uint8_t dirty = 0;
+        for (const Cell& cell : view.cells)
+            dirty |= static_cast<std::uint8_t>(models_[cell.model].all() & ~(cell.available | cell.held));
+        if (dirty != 0) tally.wiping += nodes;
+    };
+    if (!shape.need.excepted.empty()) {
+        for (NodeNo node = 0; node < nodes_.size(); ++node)
+            count(view(node), neighbourly_excepted(node, shape, job.tenant), 1);
+        return tally;
+    }
+    for (const StateRec& state : states_)
+        if (state.count > 0) {
+            const NodeView here = view(state);
+            count(here, neighbourly(here, shape, job.tenant), state.count);
+        }
+    return tally;
+}
+
+// --- gangs -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Of bins with so much room: the tightest that suffices, else the largest. True: `a` is to be taken before `b`.
+bool sooner(std::int64_t a, std::int64_t b, std::int64_t left) {
+    if ((a >= left) != (b >= left)) return a >= left;
+    return a >= left ? a < b : a > b;
+}
+
+}  // namespace
+
+// As few nodes as possible, the tightest last. `room` is ordered so that of equals the first is preferred.
+std::vector<FleetIndex::Portion> FleetIndex::spread(std::vector<Portion>& room, std::int32_t tasks) const {
+    std::ranges::sort(room, [&](const Portion& a, const Portion& b) {
+        if (a.tasks != b.tasks) return a.tasks > b.tasks;
+        const NodeRec &x = nodes_[a.node], &y = nodes_[b.node];
+        if (x.free != y.free) return x.free < y.free;
+        return x.cpu != y.cpu ? x.cpu < y.cpu : a.node < b.node;
+    });
+    std::vector<Portion> out;
+    std::int32_t left = tasks;
+    std::size_t next = 0;
+    while (left > 0 && next < room.size()) {
+        if (room[next].tasks >= left) {
+            // The tightest that takes all that is left; of those the first in order.
+            std::size_t last = next;
+            while (last + 1 < room.size() && room[last + 1].tasks >= left) ++last;
+            while (last > next && room[last - 1].tasks == room[last].tasks) --last;
+            out.push_back({room[last].node, left});
+            return out;
+        }
+        out.push_back(room[next]);
+        left -= room[next++].tasks;
+    }
+    if (left > 0) out.clear();
+    return out;
+}
+
+// Tasks in units of `unit`, each unit inside one domain of `level`.
+std::vector<FleetIndex::Portion> FleetIndex::in_bins(std::vector<Portion>& room, std::int32_t tasks, std::int32_t unit,
+                                                     TopologyLevel level) const {
+    std::ranges::sort(room, {},
+                      [&](const Portion& portion) { return std::pair{domain_of(portion.node, level), portion.node}; });
+    struct Bin {
+        std::size_t first = 0, count = 0;
+        std::int64_t room = 0;
+    };
+    std::vector<Bin> bins;
+    std::uint32_t current = nil;
+    for (std::size_t i = 0; i < room.size(); ++i) {
+        const std::uint32_t its = domain_of(room[i].node, level);
+        if (bins.empty() || its != current) bins.push_back({i, 0, 0});
+        current = its;
+        ++bins.back().count;
+        bins.back().room += room[i].tasks;
+    }
+    for (Bin& bin : bins) bin.room = bin.room / unit * unit;
+    std::vector<Portion> out;
+    std::int64_t left = tasks;
+    while (left > 0) {
+        Bin* best = nullptr;
+        for (Bin& bin : bins)
+            if (bin.room > 0 && (best == nullptr || sooner(bin.room, best->room, left))) best = &bin;
+        if (best == nullptr) return {};
+        const auto part = static_cast<std::int32_t>(std::min(left, best->room));
+        std::vector<Portion> here(room.begin() + static_cast<std::ptrdiff_t>(best->first),
+                                  room.begin() + static_cast<std::ptrdiff_t>(best->first + best->count));
+        for (const Portion& portion : spread(here, part)) out.push_back(portion);
+        best->room = 0;
+        left -= part;
+    }
+    return out;
+}
+
+std::vector<FleetIndex::Portion> FleetIndex::arrange(const Job& job, std::int32_t tasks,
+                                                     std::vector<Portion>& room) const {
+    if (job.group > 1 && job.group_within != TopologyLevel::none)
+        return in_bins(room, tasks, job.group, job.group_within);
+    if (job.prefer != TopologyLevel::none && job.prefer != job.within) return in_bins(room, tasks, 1, job.prefer);
+    return spread(room, tasks);
+}
+
+std::vector<FleetIndex::Portion> FleetIndex::gang(const Job& job, std::int32_t tasks) {
+    const Shape& shape = shapes_[job.shape];
+    const std::int32_t unit = job.group > 1 && job.group_within != TopologyLevel::none ? job.group : 1;
+    const bool anywhere = job.within == TopologyLevel::none;
+    // Room by buckets: what one node of a bucket takes, all of them take.
+    memo_.assign(states_.size(), -1);
+    const auto room_on = [&](NodeNo node) -> std::int32_t {
+        if (!shape.need.excepted.empty()) return static_cast<std::int32_t>(capacity(node, job.shape, job.tenant));
+        std::int32_t& known = memo_[nodes_[node].state];
+        if (known < 0) known = static_cast<std::int32_t>(capacity(node, job.shape, job.tenant));
+        return known;
+    };
+    if (anywhere) {
+        std::vector<Portion> room;
+        if (!shape.need.excepted.empty()) {
+            for (NodeNo node = 0; node < nodes_.size(); ++node)
+                if (const std::int32_t takes = room_on(node); takes > 0) room.push_back({node, takes});
+        } else {
+            std::vector<NodeNo> members;
+            for (const Looks::Look& look : looks(shape, job.tenant))
+                for (const StateNo state : audiences_[look.audience].live) {
+                    if (memo_[state] >= 0) continue;
+                    const NodeNo first = first_member(state);
+                    const std::int32_t takes = room_on(first);
+                    if (takes == 0) continue;
+                    // No more nodes of one bucket than could ever be used of it.
+                    members.clear();
+                    for (const NodeNo member : states_[state].members)
+                        if (nodes_[member].state == state) members.push_back(member);
+                    std::ranges::sort(members);
+                    const auto [dup, last] = std::ranges::unique(members);
+                    members.erase(dup, last);
+                    const std::size_t useful =
+                        unit > 1 || job.prefer != TopologyLevel::none
+                            ? members.size()
+                            : std::min<std::size_t>(members.size(), static_cast<std::size_t>(tasks));
+                    for (std::size_t i = 0; i < useful; ++i) room.push_back({members[i], takes});
+                }
+        }
+        std::int64_t sum = 0;
+        for (const Portion& portion : room) sum += portion.tasks;
+        return sum < tasks ? std::vector<Portion>{} : arrange(job, tasks, room);
+    }
+    // Within one domain: the tightest that suffices.
+    std::vector<Portion> best;
+    std::int64_t best_room = std::numeric_limits<std::int64_t>::max();
+    std::vector<Portion> room;
+    const auto consider = [&](std::span<const NodeNo> nodes) {
+        room.clear();
+        std::int64_t sum = 0;
+        for (const NodeNo node : nodes)
+            if (const std::int32_t takes = room_on(node); takes > 0) {
+                room.push_back({node, takes});
+                sum += takes;
+            }
+        if (sum < tasks || sum >= best_room) return;
+        std::vector<Portion> found = arrange(job, tasks, room);
+        if (found.empty()) return;
+        best = std::move(found);
+        best_room = sum;
+    };
+    if (job.within == TopologyLevel::node) {
+        for (NodeNo node = 0; node < nodes_.size(); ++node) consider({&node, 1});
+        return best;
+    }
+    const std::int64_t whole_gpus = whole_gpus_of(shape) * tasks;
+    for (const TopologyDomain& domain : domains(job.within))
+        if (domain.whole >= whole_gpus) consider(domain.nodes);
+    return best;
+}
+
+// How many empty GPUs a task takes at least.
+std::int64_t FleetIndex::whole_gpus_of(const Shape& shape) {
+    std::int64_t least = std::numeric_limits<std::int32_t>::max();
+    for (const Shape::Option& option : shape.options)
+        least = std::min(least, is_sliced(option.want) || option.want.share < 1000 ? 0 : option.want.count);
+    return shape.options.empty() ? 0 : least;
+}
+
+std::int64_t FleetIndex::most(const Job& job) const {
+    std::int64_t best = 0;
+    const std::int64_t unit = job.group > 1 && job.group_within != TopologyLevel::none ? job.group : 1;
+    const auto sum = [&](std::span<const NodeNo> nodes) {
+        std::int64_t room = 0;
+        if (unit == 1) {
+            for (const NodeNo node : nodes) room += capacity(node, job.shape, job.tenant);
+            return room;
+        }
+        std::unordered_map<std::uint32_t, std::int64_t> bins;
+        for (const NodeNo node : nodes)
+            bins[domain_of(node, job.group_within)] += capacity(node, job.shape, job.tenant);
+        for (const auto& [bin, here] : bins) room += here / unit * unit;
+        return room;
+    };
+    if (job.within == TopologyLevel::none || job.within == TopologyLevel::node) {
+        std::vector<NodeNo> all(nodes_.size());
+        for (NodeNo node = 0; node < nodes_.size(); ++node) {
+            all[node] = node;
+            if (job.within == TopologyLevel::node) best = std::max(best, sum({&node, 1}));
+        }
+        return job.within == TopologyLevel::node ? best : sum(all);
+    }
+    for (const TopologyDomain& domain : domains(job.within)) best = std::max(best, sum(domain.nodes));
+    return best;
+}
+
+}  // namespace bulkhead::sched

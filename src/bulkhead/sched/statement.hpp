@@ -1,0 +1,74 @@
+// What was decided in one cycle: one transaction, with the reasons of every part of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "bulkhead/base/reason.hpp"
+#include "bulkhead/sched/fleet.hpp"
+
+namespace bulkhead::sched {
+
+// Where one task goes.
+struct TaskSeat {
+    std::uint32_t node = 0;
+    std::vector<Seat> seats;          // `lease` is the caller's to fill in
+    std::vector<std::uint16_t> gpus;  // by seat
+    std::vector<std::uint16_t> drives, functions;
+};
+
+// Tasks that start now. Of a job that runs already: tasks that join it.
+struct Binding {
+    std::int64_t workload = 0;
+    std::vector<TaskSeat> tasks;
+    bool backfilled = false;  // before others whose turn it was, without making them wait longer
+};
+
+enum class Action : std::uint8_t { allocate, backfill, consolidate, reclaim, preempt, stale };
+constexpr auto words(Action) {
+    return std::to_array<std::string_view>({"allocate", "backfill", "consolidate", "reclaim", "preempt", "stale"});
+}
+
+// Tasks that must stop. What they leave is kept for the claimant.
+struct Eviction {
+    std::int64_t workload = 0;
+    Action action = Action::reclaim;
+    std::int64_t claimant = 0;         // for whom; 0 with `stale`
+    std::int64_t tasks = 0;            // of an elastic gang only those above its minimum, where they suffice
+    bool whole = true;                 // nothing of the gang stays
+    std::int64_t lost_gpu_ms = 0;      // work since the last checkpoint: thousandths of GPUs times milliseconds / 1000
+    std::vector<std::uint32_t> nodes;  // where they ran
+    std::vector<Reason> reasons;
+};
+
+// A whole gang that stops where it is and starts elsewhere, because that makes room and nobody loses a place.
+struct Move {
+    std::int64_t workload = 0;
+    std::int64_t claimant = 0;
+    std::vector<std::uint32_t> from;  // nodes
+    std::vector<TaskSeat> to;
+};
+
+struct Waiting {
+    std::int64_t workload = 0;
+    std::vector<Reason> reasons;
+    std::optional<std::int64_t> expected_ms;  // when there should be room, where running work says how long it takes
+};
+
+struct Statement {
+    std::vector<Binding> bind;
+    std::vector<Eviction> evict;
+    std::vector<Move> move;
+    std::vector<std::uint32_t> reboot;  // empty nodes whose host another trust domain used, wanted by somebody
+    std::vector<Waiting> waiting;
+
+    bool quiet() const { return bind.empty() && evict.empty() && move.empty(); }
+};
+
+// The words of a reason of this room.
+std::string_view words_of(std::string_view code);
+
+}  // namespace bulkhead::sched

@@ -1,0 +1,263 @@
+// What a tenant may hold, what it is due, and whose turn it is.
+#include <algorithm>
+
+#include "bulkhead/sched/decay.hpp"
+#include "bulkhead/sched/division.hpp"
+#include "bulkhead/sched/engine_state.hpp"
+
+namespace bulkhead::sched {
+
+void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
+    std::vector<TenantRec> before = std::move(tenants);
+    tenants.clear();
+    tenants.resize(std::max(before.size(), facts.size()));
+    std::vector<Parent> parents(tenants.size());
+    any_hard = false;
+    std::vector<std::uint32_t> domains(tenants.size());
+    for (std::size_t i = 0; i < tenants.size(); ++i) {
+        TenantRec& tenant = tenants[i];
+        if (i < before.size()) {
+            tenant.own = before[i].own;
+            tenant.waiting = before[i].waiting;
+            tenant.own_coming = before[i].own_coming;
+            tenant.pinned = 0;
+            tenant.usage = before[i].usage;
+        }
+        if (i < facts.size()) {
+            if (i >= before.size()) tenant.usage = facts[i].usage * 1000;
+            tenant.facts = std::move(facts[i]);
+        } else {
+            tenant.facts = std::move(before[i].facts);
+        }
+        parents[i] = tenant.facts.parent;
+        any_hard = any_hard || tenant.facts.hard;
+        domains[i] = tenant.facts.domain;
+    }
+    const Forest forest = forest_of(std::span<const Parent>{parents});
+    roots.assign(forest.roots.begin(), forest.roots.end());
+    down.assign(forest.down.begin(), forest.down.end());
+    for (const TenantNo number : down) {
+        TenantRec& tenant = tenants[number];
+        tenant.children.assign(forest.children[number].begin(), forest.children[number].end());
+        tenant.line = {number};
+        if (tenant.facts.parent) {
+            const std::vector<TenantNo>& above = tenants[*tenant.facts.parent].line;
+            tenant.line.insert(tenant.line.end(), above.begin(), above.end());
+        }
+        tenant.guarantee = tenant.facts.guarantee.thousandths;
+        for (const TenantNo holder : tenant.line) {
+            tenants[holder].held += tenant.own;
+            tenants[holder].coming += tenant.own_coming;
+        }
+    }
+    for (auto number = down.rbegin(); number != down.rend(); ++number) {
+        std::int64_t below = 0;
+        for (const TenantNo child : tenants[*number].children) below += tenants[child].guarantee;
+        tenants[*number].guarantee = std::max(tenants[*number].guarantee, below);
+    }
+    for (const JobNo job : running)
+        if (!jobs[job].job.preemptible)
+            for (const TenantNo holder : tenants[jobs[job].job.tenant].line)
+                tenants[holder].pinned += jobs[job].holds();
+    fleet.set_domains(std::move(domains));
+    takeable.assign(tenants.size(), 0);
+    dues_stale = true;
+    count_owed();
+}
+
+// A guarantee is out of that of the nearest above it that has one.
+void Engine::State::count_owed() {
+    owed = 0;
+    for (TenantRec& tenant : tenants)
+        tenant.owed =
+            tenant.facts.hard ? std::max<std::int64_t>(tenant.facts.guarantee.thousandths - tenant.held, 0) : 0;
+    for (auto number = down.rbegin(); number != down.rend(); ++number) {
+        const TenantRec& tenant = tenants[*number];
+        if (tenant.owed == 0) continue;
+        for (std::size_t i = 1; i < tenant.line.size(); ++i)
+            if (TenantRec& above = tenants[tenant.line[i]]; above.facts.hard) {
+                above.owed = std::max<std::int64_t>(above.owed - tenant.owed, 0);
+                break;
+            }
+    }
+    for (const TenantRec& tenant : tenants) owed += tenant.owed;
+}
+
+std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tasks) const {
+    const std::int64_t asked = job.gpus.thousandths * tasks;
+    std::int64_t own = 0;
+    for (const TenantNo number : tenants[job.tenant].line) {
+        const TenantRec& tenant = tenants[number];
+        std::optional<std::int64_t> limit;
+        if (tenant.facts.limit) limit = tenant.facts.limit->thousandths;
+        if (tenant.facts.hard)
+            limit = std::min(limit.value_or(tenant.facts.guarantee.thousandths), tenant.facts.guarantee.thousandths);
+        if (limit && tenant.held + asked > *limit)
+            return Reason{
+                number == job.tenant ? "wait.quota" : "wait.parent-quota",
+                {{"asked", print(Gpus{asked})}, {"held", print(Gpus{tenant.held})}, {"limit", print(Gpus{*limit})}}};
+        if (!job.preemptible && tenant.pinned + asked > tenant.guarantee)
+            return Reason{"wait.pinned",
+                          {{"asked", print(Gpus{asked})},
+                           {"held", print(Gpus{tenant.pinned})},
+                           {"guarantee", print(Gpus{tenant.guarantee})}}};
+        own += tenant.owed;
+    }
+    // What hard partitions are owed is never lent: whoever takes beyond its own leaves that much.
+    const std::int64_t others = owed - own, beyond = asked - std::min(asked, own);
+    if (others > 0 && beyond > 0 && fleet.free_thousandths() - beyond < others)
+        return Reason{"wait.reserved", {{"asked", print(Gpus{asked})}}};
+    return std::nullopt;
+}
+
+void Engine::State::divide_now() {
+    if (!dues_stale) return;
+    dues_stale = false;
+    std::vector<Queue> queues;
+    queues.reserve(tenants.size());
+    for (const TenantRec& tenant : tenants) {
+        const TenantFacts& facts = tenant.facts;
+        std::optional<Gpus> limit = facts.limit;
+        if (facts.hard) limit = std::min(limit.value_or(facts.guarantee), facts.guarantee);
+        queues.push_back({facts.name, facts.parent, facts.guarantee, limit, facts.weight, facts.over_quota_priority,
+                          Gpus{tenant.own + tenant.waiting}, facts.seniority});
+    }
+    const Division division = divide(queues, Gpus{fleet.total_thousandths()});
+    for (std::size_t i = 0; i < tenants.size(); ++i) {
+        tenants[i].due = division.queues[i].share.thousandths;
+        tenants[i].own_due = division.queues[i].own.thousandths;
+    }
+}
+
+void Engine::State::age(Instant now) {
+    const Duration passed = now - aged;
+    if (aged == Instant{} || passed.ms < 1000) {
+        if (aged == Instant{}) aged = now;
+    } else {
+        for (TenantRec& tenant : tenants)
+            tenant.usage = decayed(tenant.usage, passed, settings.half_life) + tenant.own * (passed.ms / 1000);
+        aged = Instant{aged.ms + passed.ms / 1000 * 1000};
+    }
+    // Levels for the walk: an inner tenant's own work is a user of its own below it.
+    std::vector<Association> associations;
+    std::vector<std::size_t> place(tenants.size()), own_place(tenants.size());
+    for (const TenantNo number : down) {
+        const TenantRec& tenant = tenants[number];
+        const std::int64_t usage = std::min<std::int64_t>(tenant.usage / 1000, most_usage);
+        const Parent above = tenant.facts.parent ? Parent{place[*tenant.facts.parent]} : Parent{};
+        place[number] = associations.size();
+        associations.push_back({above, tenant.facts.shares, tenant.children.empty() ? usage : 0});
+        own_place[number] = place[number];
+        if (tenant.children.empty()) continue;
+        own_place[number] = associations.size();
+        associations.push_back({place[number], 1, usage});
+    }
+    const FairTree tree = fair_tree(associations);
+    for (TenantNo number = 0; number < tenants.size(); ++number) {
+        tenants[number].level = tree.standings[place[number]].level;
+        tenants[number].own_level = tree.standings[own_place[number]].level;
+    }
+}
+
+// A deadline lifts priority towards the tenant's grant as the time in which the work could still wait runs out: from
+// its own priority when that is as long as the work itself, to the whole grant when it is none. Work that can no longer
+// make it is not lifted.
+std::int64_t Engine::State::urgency(const Job& job, Instant now) const {
+    if (!job.deadline || !job.duration || job.duration->ms <= 0) return job.priority;
+    const std::int64_t slack = job.deadline->ms - now.ms - job.duration->ms, window = job.duration->ms;
+    const std::int64_t grant = tenants[job.tenant].facts.grant;
+    if (slack < 0 || slack >= window || grant <= job.priority) return job.priority;
+    return job.priority + static_cast<std::int64_t>(static_cast<Wide>(grant - job.priority) *
+                                                    static_cast<Wide>(window - slack) / static_cast<Wide>(window));
+}
+
+void Engine::State::line_up(Instant now) {
+    for (TenantRec& tenant : tenants) {
+        tenant.queue.clear();
+        tenant.next = 0;
+        tenant.untried = 0;
+    }
+    for (const JobNo job : pending) tenants[jobs[job].job.tenant].queue.push_back(job);
+    for (TenantRec& tenant : tenants) {
+        if (tenant.queue.empty()) continue;
+        struct Place {
+            std::int64_t urgency = 0;
+            Instant submitted;
+            std::int64_t key = 0;
+            JobNo job = 0;
+        };
+        std::vector<Place> order;
+        order.reserve(tenant.queue.size());
+        for (const JobNo job : tenant.queue)
+            order.push_back({-urgency(jobs[job].job, now), jobs[job].job.submitted, jobs[job].job.key, job});
+        std::ranges::sort(order, [](const Place& a, const Place& b) {
+            if (a.urgency != b.urgency) return a.urgency < b.urgency;
+            return a.submitted != b.submitted ? a.submitted < b.submitted : a.key < b.key;
+        });
+        for (std::size_t i = 0; i < order.size(); ++i) tenant.queue[i] = order[i].job;
+        for (const TenantNo holder : tenant.line) tenants[holder].untried += std::ssize(tenant.queue);
+    }
+}
+
+std::optional<JobNo> Engine::State::next_in_turn() {
+    // One of several that stand side by side: a tenant with everyone below it, or the own work of the one above.
+    struct Side {
+        TenantNo tenant = 0;
+        bool own = false;
+        std::int64_t held = 0, due = 0;
+        const Fraction* level = nullptr;
+    };
+    const auto before = [&](const Side& a, const Side& b) {
+        if ((a.held < a.due) != (b.held < b.due)) return a.held < a.due;
+        if (const auto order = compare(*a.level, *b.level); order != 0) return order > 0;
+        const Wide left = static_cast<Wide>(a.held) * static_cast<Wide>(b.due);
+        const Wide right = static_cast<Wide>(b.held) * static_cast<Wide>(a.due);
+        if (left != right) return left < right;
+        if (a.own != b.own) return a.own;
+        const TenantFacts &x = tenants[a.tenant].facts, &y = tenants[b.tenant].facts;
+        return x.seniority != y.seniority ? x.seniority < y.seniority : a.tenant < b.tenant;
+    };
+    const std::vector<TenantNo>* among = &roots;
+    std::optional<Side> above;
+    while (true) {
+        std::optional<Side> best;
+        const auto consider = [&](const Side& side) {
+            if (!best || before(side, *best)) best = side;
+        };
+        for (const TenantNo number : *among) {
+            const TenantRec& tenant = tenants[number];
+            if (tenant.untried > 0) consider({number, false, tenant.will_hold(), tenant.due, &tenant.level});
+        }
+        if (above) {
+            const TenantRec& tenant = tenants[above->tenant];
+            if (tenant.next < tenant.queue.size())
+                consider({above->tenant, true, tenant.own_will_hold(), tenant.own_due, &tenant.own_level});
+        }
+        if (!best) return std::nullopt;
+        TenantRec& tenant = tenants[best->tenant];
+        if (best->own || tenant.children.empty()) {
+            const JobNo job = tenant.queue[tenant.next++];
+            for (const TenantNo holder : tenant.line) --tenants[holder].untried;
+            return job;
+        }
+        among = &tenant.children;
+        above = best;
+    }
+}
+
+bool Engine::State::fits_due(JobNo number) const {
+    const std::int64_t asked = jobs[number].job.gpus.thousandths * jobs[number].fewest();
+    return std::ranges::all_of(tenants[jobs[number].job.tenant].line,
+                               [&](TenantNo holder) { return asked <= tenants[holder].due; });
+}
+
+bool Engine::State::deserves(JobNo number) const {
+    const JobRec& job = jobs[number];
+    const std::int64_t asked = job.job.gpus.thousandths * job.fewest();
+    const TenantRec& tenant = tenants[job.job.tenant];
+    if (!tenant.children.empty() && tenant.own_will_hold() + asked > tenant.own_due) return false;
+    return std::ranges::all_of(
+        tenant.line, [&](TenantNo holder) { return tenants[holder].will_hold() + asked <= tenants[holder].due; });
+}
+
+}  // namespace bulkhead::sched

@@ -1,0 +1,559 @@
+// Whom to disturb so that a job can start: as few as help, those who lose least, nobody if it would not help.
+//
+// Reclaim compares the claimant's branch of the tree with the victim's, where the two meet. The claimant stays within
+// what its branch is due; the victim's branch, and everything in it down to the victim's tenant, is above its own due.
+// First those are looked for who leave their branch at its due or above; only where there are none may the last one
+// take it below, as a gang that cannot be halved does. A claimant beyond its guarantee takes nobody below theirs.
+// So roles cannot swap: who was a victim finds nobody above due to claim from. And nobody is disturbed twice between
+// two inputs from outside, whatever the arithmetic says.
+#include <algorithm>
+#include <limits>
+
+#include "bulkhead/sched/engine_state.hpp"
+
+namespace bulkhead::sched {
+
+using Phase = JobRec::Phase;
+
+namespace {
+
+constexpr std::int64_t everything = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t pairs_tried = 12;    // victims on one node among which every pair is tried
+constexpr std::size_t domains_tried = 64;  // of those in which a gang could be made room for
+constexpr int targets_tried = 3;           // nodes for which a consolidation is tried out
+
+}  // namespace
+
+std::int64_t Engine::State::lost_by(const JobRec& job, Instant now) const {
+    std::int64_t since = std::max<std::int64_t>(now.ms - job.started.ms, 0);
+    if (job.job.checkpoint && job.job.checkpoint->ms > 0) since %= job.job.checkpoint->ms;
+    return job.holds() * since / 1000;
+}
+
+// Minimum run time is read one step below where the two branches meet, on the victim's side.
+Duration Engine::State::least_run(TenantNo victim, TenantNo claimant, Action action) const {
+    const std::vector<TenantNo>&theirs = tenants[victim].line, &mine = tenants[claimant].line;
+    const auto value = [&](TenantNo tenant) {
+        const TenantFacts& facts = tenants[tenant].facts;
+        return action == Action::preempt ? facts.preempt_after : facts.reclaim_after;
+    };
+    std::size_t step = 0;
+    while (step + 1 < theirs.size() && std::ranges::find(mine, theirs[step + 1]) == mine.end()) ++step;
+    for (std::size_t i = step; i < theirs.size(); ++i)
+        if (const auto own = value(theirs[i])) return *own;
+    return action == Action::preempt ? settings.preempt_after : settings.reclaim_after;
+}
+
+// For each tenant how much this claimant may take from it, in thousandths of GPUs.
+void Engine::State::mark_takeable(const Job& job, Action action, bool gently) {
+    takeable.assign(tenants.size(), 0);
+    if (action == Action::preempt) {
+        takeable[job.tenant] = everything;
+        return;
+    }
+    if (action == Action::consolidate) {
+        std::ranges::fill(takeable, everything);
+        return;
+    }
+    const std::int64_t asked = job.gpus.thousandths * (job.least > 0 ? job.least : job.tasks);
+    const std::vector<TenantNo>& mine = tenants[job.tenant].line;
+    // A branch: a tenant with everyone below, or one tenant's own work beside its children.
+    struct Branch {
+        std::int64_t held = 0, due = 0, guarantee = 0;
+    };
+    const auto whole = [&](TenantNo tenant) {
+        return Branch{tenants[tenant].will_hold(), tenants[tenant].due, tenants[tenant].guarantee};
+    };
+    const auto own = [&](TenantNo tenant) {
+        std::int64_t below = 0;
+        for (const TenantNo child : tenants[tenant].children) below += tenants[child].guarantee;
+        return Branch{tenants[tenant].own_will_hold(), tenants[tenant].own_due,
+                      std::max<std::int64_t>(tenants[tenant].guarantee - below, 0)};
+    };
+    // How far up the claimant's line everything stays within its due.
+    const bool own_fits = tenants[job.tenant].children.empty() ||
+                          tenants[job.tenant].own_will_hold() + asked <= tenants[job.tenant].own_due;
+    std::size_t fits = 0;
+    while (own_fits && fits < mine.size() && tenants[mine[fits]].will_hold() + asked <= tenants[mine[fits]].due) ++fits;
+    for (TenantNo victim = 0; victim < tenants.size(); ++victim) {
+        if (victim == job.tenant || tenants[victim].own == 0 || !own_fits) continue;
+        const std::vector<TenantNo>& theirs = tenants[victim].line;
+        // Where the lines meet: theirs[up] is the first that is mine too; mine[mine_up] is the same.
+        std::size_t up = 0;
+        while (up < theirs.size() && std::ranges::find(mine, theirs[up]) == mine.end()) ++up;
+        std::size_t mine_up = mine.size();
+        if (up < theirs.size()) mine_up = static_cast<std::size_t>(std::ranges::find(mine, theirs[up]) - mine.begin());
+        if (fits < mine_up) continue;
+        const Branch claimant = mine_up == 0 ? own(job.tenant) : whole(mine[mine_up - 1]);
+        const Branch branch = up == 0 ? own(victim) : whole(theirs[up - 1]);
+        bool above = branch.held > branch.due;
+        for (std::size_t i = 0; above && i + 1 < up; ++i)
+            above = tenants[theirs[i]].will_hold() > tenants[theirs[i]].due;
+        if (above && up > 0 && !tenants[victim].children.empty())
+            above = tenants[victim].own_will_hold() > tenants[victim].own_due;
+        if (!above) continue;
+        std::int64_t keeps = gently ? branch.due : 0;
+        if (claimant.held + asked > claimant.guarantee) keeps = std::max(keeps, branch.guarantee);
+        takeable[victim] = std::max<std::int64_t>(branch.held - keeps, 0);
+    }
+}
+
+// Of each branch no more than it may lose, and above its due until the last one goes.
+bool Engine::State::takeable_together(const Job& claimant, std::span<const JobNo> victims) const {
+    if (victims.size() < 2) return true;
+    const std::vector<TenantNo>& mine = tenants[claimant.tenant].line;
+    struct Loss {
+        TenantNo branch = 0;
+        std::int64_t sum = 0, most = 0, allowed = 0;
+    };
+    std::vector<Loss> losses;
+    for (const JobNo victim : victims) {
+        const TenantNo tenant = jobs[victim].job.tenant;
+        const std::vector<TenantNo>& theirs = tenants[tenant].line;
+        // Every level of the victim's side counts its own losses.
+        for (std::size_t i = 0; i < theirs.size(); ++i) {
+            if (std::ranges::find(mine, theirs[i]) != mine.end()) break;
+            auto known = std::ranges::find(losses, theirs[i], &Loss::branch);
+            if (known == losses.end()) known = losses.insert(losses.end(), Loss{theirs[i], 0, 0, everything});
+            known->sum += jobs[victim].holds();
+            known->most = std::max(known->most, jobs[victim].holds());
+            known->allowed = std::min(known->allowed, takeable[tenant]);
+        }
+    }
+    return std::ranges::all_of(losses, [&](const Loss& loss) {
+        const TenantRec& branch = tenants[loss.branch];
+        return loss.sum <= loss.allowed && branch.will_hold() - (loss.sum - loss.most) > branch.due;
+    });
+}
+
+std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Instant now, bool gently,
+                                                std::span<const NodeNo> avoid) {
+    const Job& job = jobs[number].job;
+    const std::int32_t tasks = jobs[number].fewest();
+    const std::int64_t urgency_of_claimant = urgency(job, now);
+    mark_takeable(job, action, gently);
+    if (std::ranges::none_of(takeable, [](std::int64_t amount) { return amount > 0; })) return std::nullopt;
+    std::vector<std::int64_t> least(tenants.size(), -1);
+    const auto may_go = [&](JobNo victim) {
+        const JobRec& rec = jobs[victim];
+        if (rec.phase != Phase::running || rec.holds() > takeable[rec.job.tenant]) return false;
+        if (rec.evicted_in == generation || victim == number) return false;
+        if (action == Action::preempt && urgency(rec.job, now) >= urgency_of_claimant) return false;
+        std::int64_t& runs = least[rec.job.tenant];
+        if (runs < 0) runs = least_run(rec.job.tenant, job.tenant, action).ms;
+        return now.ms - rec.started.ms >= runs;
+    };
+    const auto may_seat = [&](const SeatRec& seat) {
+        return seat.job != nil && !seat.pinned && !seat.ending && !seat.promised && takeable[seat.tenant] > 0;
+    };
+    // Preemption takes the lowest priorities first, and only among those whoever loses least.
+    const auto cost_of = [&](JobNo victim) {
+        const std::int64_t lost = lost_by(jobs[victim], now);
+        return action == Action::preempt ? lost + urgency(jobs[victim].job, now) * (std::int64_t{1} << 42) : lost;
+    };
+    gone.assign(jobs.size(), false);
+    FleetIndex::Supposed supposed;
+    // Who is on the way out already is as good as gone; what that frees is mostly somebody's, but not always all of it.
+    const auto left = [&](const SeatRec& seat) { return seat.ending || (seat.job != nil && gone[seat.job]); };
+    const auto room_without = [&](NodeNo node) {
+        fleet.suppose(supposed, node, left);
+        return static_cast<std::int32_t>(fleet.capacity(supposed.view, node, job.shape, job.tenant));
+    };
+    const auto usable = [&](NodeNo node) {
+        return fleet.able(node, job.shape) && std::ranges::find(avoid, node) == avoid.end();
+    };
+    std::optional<Plan> best;
+    const auto better = [&](std::size_t count, std::int64_t lost) {
+        return !best || std::pair{count, lost} < std::pair{best->victims.size(), best->lost};
+    };
+    const std::int64_t gpus = fleet.whole_gpus(job.shape);
+
+    if (tasks == 1) {
+        std::vector<std::pair<std::int64_t, JobNo>> here;  // what each would lose
+        for (NodeNo node = 0; node < fleet.nodes(); ++node) {
+            if (fleet.first_seat(node) == nil) continue;
+            here.clear();
+            bool checked = false;
+            std::int64_t touched = fleet.whole(node);
+            if (fleet.any_ending(node) && usable(node) && room_without(node) > 0)
+                return Plan{{}, {{node, 1}}, 0, false};
+            for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
+                const SeatRec& seat = fleet.seat(s);
+                if (!may_seat(seat) || !may_go(seat.job)) continue;
+                touched += std::popcount(seat.gpus);
+                const std::int64_t lost = cost_of(seat.job);
+                here.emplace_back(lost, seat.job);
+                // Alone?
+                if (!better(1, lost) || fleet.whole(node) + std::popcount(seat.gpus) < gpus) continue;
+                if (!checked && !usable(node)) break;
+                checked = true;
+                gone[seat.job] = true;
+                if (room_without(node) > 0) best = Plan{{seat.job}, {{node, 1}}, lost, false};
+                gone[seat.job] = false;
+            }
+            if (here.size() < 2 || touched < gpus || (best && best->victims.size() == 1)) continue;
+            if (!checked && !usable(node)) continue;
+            std::ranges::sort(here);
+            const auto duplicates = std::ranges::unique(here);
+            here.erase(duplicates.begin(), duplicates.end());
+            for (const auto& [lost, victim] : here) gone[victim] = true;
+            if (room_without(node) > 0) {
+                // Leave out whoever is not needed, the most expensive first.
+                for (std::size_t i = here.size(); i-- > 0;) {
+                    gone[here[i].second] = false;
+                    if (room_without(node) == 0) gone[here[i].second] = true;
+                }
+                Plan plan{{}, {{node, 1}}, 0, false};
+                for (const auto& [lost, victim] : here)
+                    if (gone[victim]) {
+                        plan.victims.push_back(victim);
+                        plan.lost += lost;
+                    }
+                const auto clear = [&] {
+                    for (const auto& [lost, victim] : here) gone[victim] = false;
+                };
+                if (plan.victims.size() > 2 && here.size() <= pairs_tried) {
+                    clear();
+                    bool found = false;
+                    for (std::size_t a = 0; a < here.size() && !found; ++a)
+                        for (std::size_t b = a + 1; b < here.size() && !found; ++b) {
+                            gone[here[a].second] = gone[here[b].second] = true;
+                            if (room_without(node) > 0) {
+                                plan.victims = {here[a].second, here[b].second};
+                                plan.lost = here[a].first + here[b].first;
+                                found = true;
+                            }
+                            gone[here[a].second] = gone[here[b].second] = false;
+                        }
+                }
+                if (better(plan.victims.size(), plan.lost) &&
+                    (action != Action::reclaim || takeable_together(job, plan.victims)))
+                    best = std::move(plan);
+            }
+            for (const auto& [lost, victim] : here) gone[victim] = false;
+        }
+        return best;
+    }
+
+    // A gang: domain by domain. What every node could take if all that may go went, and what that would cost.
+    struct Option {
+        NodeNo node = 0;
+        std::int32_t base = 0, full = 0;
+        std::int64_t lost = 0;
+        std::vector<JobNo> victims;
+    };
+    std::vector<std::vector<Option>> bins(fleet.domain_count(job.within));
+    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
+        if (!usable(node)) continue;
+        Option option{.node = node, .base = room_without(node), .full = 0, .lost = 0, .victims = {}};
+        for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
+            const SeatRec& seat = fleet.seat(s);
+            if (!may_seat(seat) || !may_go(seat.job) || gone[seat.job]) continue;
+            gone[seat.job] = true;
+            option.lost += cost_of(seat.job);
+            option.victims.push_back(seat.job);
+        }
+        option.full = option.victims.empty() ? option.base : room_without(node);
+        for (const JobNo victim : option.victims) gone[victim] = false;
+        if (option.full > 0) bins[fleet.domain_of(node, job.within)].push_back(std::move(option));
+    }
+    std::size_t tried = 0;
+    bool spent = false;
+    for (std::vector<Option>& bin : bins) {
+        std::int64_t most = 0;
+        for (const Option& option : bin) most += option.full;
+        if (most < tasks) continue;
+        if (++tried > domains_tried) {
+            spent = true;
+            break;
+        }
+        // The cheapest nodes until there is enough; then whoever is not needed is left out again.
+        std::ranges::sort(bin, [](const Option& a, const Option& b) {
+            const auto cost = [](const Option& option, std::int64_t gained) {
+                return std::pair{std::ssize(option.victims) * 1000 / std::max<std::int64_t>(gained, 1),
+                                 option.lost / std::max<std::int64_t>(gained, 1)};
+            };
+            const auto x = cost(a, a.full - a.base), y = cost(b, b.full - b.base);
+            return x != y ? x < y : a.node < b.node;
+        });
+        std::vector<JobNo> victims;
+        const auto fits = [&] {
+            std::vector<FleetIndex::Portion> room;
+            for (const Option& option : bin)
+                if (const std::int32_t takes = room_without(option.node); takes > 0)
+                    room.push_back({option.node, takes});
+            return fleet.arrange(job, tasks, room);
+        };
+        std::int64_t sum = 0;
+        for (const Option& option : bin) sum += option.base;
+        std::vector<FleetIndex::Portion> where;
+        for (const Option& option : bin) {
+            if (sum >= tasks) where = fits();
+            if (!where.empty()) break;
+            if (option.full == option.base) continue;
+            for (const JobNo victim : option.victims)
+                if (!gone[victim]) {
+                    gone[victim] = true;
+                    victims.push_back(victim);
+                }
+            sum += option.full - option.base;
+        }
+        if (where.empty()) where = fits();
+        if (!where.empty()) {
+            std::ranges::sort(victims, std::greater<>{}, cost_of);
+            for (JobNo& victim : victims) {
+                gone[victim] = false;
+                if (auto still = fits(); !still.empty()) {
+                    where = std::move(still);
+                    victim = nil;
+                } else {
+                    gone[victim] = true;
+                }
+            }
+        }
+        for (const JobNo victim : victims)
+            if (victim != nil) gone[victim] = false;
+        std::erase(victims, nil);
+        std::int64_t lost = 0;
+        for (const JobNo victim : victims) lost += cost_of(victim);
+        if (!where.empty() && better(victims.size(), lost) &&
+            (action != Action::reclaim || takeable_together(job, victims)))
+            best = Plan{std::move(victims), std::move(where), lost, false};
+    }
+    if (best) best->budget_spent = spent;
+    return best;
+}
+
+// Elastic gangs give what they have beyond their minimum before any gang ends.
+bool Engine::State::shrink(JobNo number, Instant now, Statement& statement) {
+    const Job& job = jobs[number].job;
+    if (jobs[number].fewest() != 1) return false;
+    mark_takeable(job, Action::reclaim, true);
+    const std::int64_t gpus = fleet.whole_gpus(job.shape);
+    // The most recent tasks of gangs that have more than they need.
+    struct Surplus {
+        SeatNo seat = nil;
+        std::int64_t order = 0;
+    };
+    std::optional<std::pair<NodeNo, std::vector<SeatNo>>> best;
+    FleetIndex::Supposed supposed;
+    std::vector<SeatNo> here;
+    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
+        if (fleet.first_seat(node) == nil || !fleet.able(node, job.shape)) continue;
+        here.clear();
+        std::int64_t touched = fleet.whole(node);
+        for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
+            const SeatRec& seat = fleet.seat(s);
+            if (seat.job == nil || seat.pinned || seat.ending || seat.promised) continue;
+            const JobRec& rec = jobs[seat.job];
+            const bool own = seat.tenant == job.tenant && urgency(rec.job, now) < urgency(job, now);
+            if ((takeable[seat.tenant] == 0 && !own) || rec.phase != Phase::running || rec.job.least == 0) continue;
+            std::int64_t chosen = 0;
+            for (const SeatNo other : here) chosen += fleet.seat(other).job == seat.job ? 1 : 0;
+            if (rec.placed - chosen <= rec.job.least) continue;
+            if (!own && rec.job.gpus.thousandths * (chosen + 1) > takeable[seat.tenant]) continue;
+            here.push_back(s);
+            touched += std::popcount(seat.gpus);
+        }
+        if (here.empty() || touched < gpus) continue;
+        const auto fits = [&] {
+            fleet.suppose(supposed, node, [&](const SeatRec& seat) {
+                return std::ranges::any_of(here, [&](SeatNo s) { return s != nil && &fleet.seat(s) == &seat; });
+            });
+            return fleet.capacity(supposed.view, node, job.shape, job.tenant) > 0;
+        };
+        if (!fits()) continue;
+        for (SeatNo& s : here) {
+            const SeatNo kept = s;
+            s = nil;
+            if (!fits()) s = kept;
+        }
+        std::erase(here, nil);
+        if (!best || here.size() < best->second.size()) best = {node, here};
+        if (best->second.size() == 1) break;
+    }
+    if (!best) return false;
+    for (const SeatNo seat : best->second) {
+        const JobNo victim = fleet.seat(seat).job;
+        JobRec& rec = jobs[victim];
+        Eviction eviction{.workload = rec.job.key,
+                          .action = rec.job.tenant == job.tenant ? Action::preempt : Action::reclaim,
+                          .claimant = job.key,
+                          .tasks = 1,
+                          .whole = false};
+        eviction.nodes.push_back(best->first);
+        eviction.reasons.push_back(
+            {"evict.surplus", {{"tasks", std::int64_t{rec.placed}}, {"least", std::int64_t{rec.job.least}}}});
+        statement.evict.push_back(std::move(eviction));
+        // Out of the job's own list.
+        if (rec.seats == seat) {
+            rec.seats = fleet.seat(seat).next_of_job;
+        } else {
+            SeatNo before = rec.seats;
+            while (fleet.seat(before).next_of_job != seat) before = fleet.seat(before).next_of_job;
+            fleet.seat(before).next_of_job = fleet.seat(seat).next_of_job;
+        }
+        fleet.release(seat, !settings.wipes);
+        --rec.placed;
+        hold(victim, -1);
+    }
+    dues_stale = true;
+    const FleetIndex::Portion where{best->first, 1};
+    gone.assign(jobs.size(), false);
+    keep_room(number, {&where, 1}, now, true);
+    return true;
+}
+
+bool Engine::State::consolidate(JobNo number, Instant now, Statement& statement) {
+    const JobRec& rec = jobs[number];
+    if (settings.moves == 0 || fleet.free_thousandths() < rec.job.gpus.thousandths * rec.fewest()) return false;
+    std::vector<NodeNo> avoid;
+    for (int attempt = 0; attempt < targets_tried; ++attempt) {
+        auto plan = find_victims(number, Action::consolidate, now, false, avoid);
+        if (!plan || std::ssize(plan->victims) > settings.moves) return false;
+        // Try it: everybody out, the claimant in, everybody in again somewhere else; or all as it was.
+        struct Moved {
+            JobNo job = nil;
+            Binding from, to;
+        };
+        std::vector<Moved> moved;
+        for (const JobNo victim : plan->victims) {
+            moved.push_back({victim, described(victim), {}});
+            for (SeatNo seat = jobs[victim].seats; seat != nil;) {
+                const SeatNo next = fleet.seat(seat).next_of_job;
+                fleet.release(seat, true);
+                seat = next;
+            }
+            jobs[victim].seats = nil;
+            jobs[victim].placed = 0;
+        }
+        std::vector<SeatNo> held;
+        for (const FleetIndex::Portion& portion : plan->where)
+            for (std::int32_t i = 0; i < portion.tasks; ++i)
+                held.push_back(fleet.take(portion.node, rec.job.shape, rec.job, number));
+        bool all = true;
+        for (Moved& each : moved) {
+            const auto where = find_room(each.job, static_cast<std::int32_t>(std::ssize(each.from.tasks)));
+            if (where.empty()) {
+                all = false;
+                break;
+            }
+            for (const FleetIndex::Portion& portion : where)
+                for (std::int32_t i = 0; i < portion.tasks; ++i)
+                    seat(each.job, fleet.take(portion.node, jobs[each.job].job.shape, jobs[each.job].job, each.job));
+            each.to = described(each.job);
+        }
+        for (const SeatNo seat : held) fleet.release(seat, true);
+        if (!all) {
+            for (Moved& each : moved) {
+                for (SeatNo seat = jobs[each.job].seats; seat != nil;) {
+                    const SeatNo next = fleet.seat(seat).next_of_job;
+                    fleet.release(seat, true);
+                    seat = next;
+                }
+                jobs[each.job].seats = nil;
+                jobs[each.job].placed = 0;
+            }
+            for (const Moved& each : moved)
+                for (const TaskSeat& task : each.from.tasks)
+                    seat(each.job, fleet.take_exactly(task, jobs[each.job].job.shape, jobs[each.job].job, each.job));
+            for (const FleetIndex::Portion& portion : plan->where) avoid.push_back(portion.node);
+            continue;
+        }
+        for (Moved& each : moved) {
+            jobs[each.job].evicted_in = generation;
+            Move move{.workload = jobs[each.job].job.key, .claimant = rec.job.key, .from = {}, .to = {}};
+            for (const TaskSeat& task : each.from.tasks) {
+                move.from.push_back(task.node);
+                // What it leaves must be wiped first.
+                if (settings.wipes)
+                    for (std::size_t i = 0; i < task.gpus.size(); ++i)
+                        fleet.soil(task.node, task.gpus[i],
+                                   gpu::Placement{task.seats[i].start, task.seats[i].size}.mask());
+            }
+            move.to = std::move(each.to.tasks);
+            statement.move.push_back(std::move(move));
+        }
+        Binding binding;
+        gone.assign(jobs.size(), false);
+        if (place(number, now, &binding))
+            statement.bind.push_back(std::move(binding));
+        else
+            keep_room(number, plan->where, now, true);
+        return true;
+    }
+    return false;
+}
+
+bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& statement) {
+    if (jobs[number].tried_in == generation) return false;
+    const Job& job = jobs[number].job;
+    // Room that was only kept for it does not stand in its own way.
+    std::vector<SeatRec> lifted;
+    const bool waits_already = claim_of(number) != nullptr;
+    if (waits_already) {
+        lifted = lift(*claim_of(number));
+        expect(number, -jobs[number].fewest());
+    }
+    const auto done = [&](bool helped) {
+        if (!waits_already) return helped;
+        if (helped) {
+            const auto before = std::ranges::find(claims, number, &Claim::job);
+            claims.erase(before);  // the first is the older one; what was kept then is kept anew, or used
+        } else {
+            lower(*claim_of(number), lifted);
+            expect(number, jobs[number].fewest());
+        }
+        return helped;
+    };
+    if (!over && deserves(number) && consolidate(number, now, statement)) return done(true);
+    if (!over && shrink(number, now, statement)) return done(true);
+    struct Way {
+        Action action;
+        bool gently;
+    };
+    for (const auto [action, gently] :
+         {Way{Action::reclaim, true}, Way{Action::reclaim, false}, Way{Action::preempt, false}}) {
+        if (over && action != Action::preempt) continue;
+        const auto plan = find_victims(number, action, now, gently);
+        if (!plan) continue;
+        if (over) {  // its own tenant's quota: only what its victims give up
+            std::int64_t freed = 0;
+            for (const JobNo victim : plan->victims) freed += jobs[victim].placed;
+            bool enough = true;
+            for (const JobNo victim : plan->victims) hold(victim, -jobs[victim].placed);
+            enough = !over_quota(job, jobs[number].fewest());
+            for (const JobNo victim : plan->victims) hold(victim, jobs[victim].placed);
+            if (!enough || freed == 0) continue;
+        }
+        gone.assign(jobs.size(), false);
+        for (const JobNo victim : plan->victims) gone[victim] = true;
+        keep_room(number, plan->where, now, true);
+        for (const JobNo victim : plan->victims) {
+            JobRec& rec = jobs[victim];
+            Eviction eviction{.workload = rec.job.key, .action = action, .claimant = job.key};
+            eviction.tasks = rec.placed;
+            eviction.lost_gpu_ms = lost_by(rec, now);
+            if (action == Action::reclaim)
+                eviction.reasons.push_back({"evict.reclaim",
+                                            {{"held", print(Gpus{tenants[rec.job.tenant].held})},
+                                             {"due", print(Gpus{tenants[rec.job.tenant].due})}}});
+            else
+                eviction.reasons.push_back(
+                    {"evict.preempt", {{"own", rec.job.priority}, {"priority", urgency(job, now)}}});
+            if (plan->budget_spent) eviction.reasons.push_back({"evict.budget", {}});
+            for (SeatNo seat = rec.seats; seat != nil; seat = fleet.seat(seat).next_of_job)
+                eviction.nodes.push_back(fleet.seat(seat).node);
+            std::ranges::sort(eviction.nodes);
+            const auto duplicates = std::ranges::unique(eviction.nodes);
+            eviction.nodes.erase(duplicates.begin(), duplicates.end());
+            set_ending(victim);
+            rec.evicted_in = generation;
+            statement.evict.push_back(std::move(eviction));
+        }
+        return done(true);
+    }
+    return done(false);
+}
+
+}  // namespace bulkhead::sched
