@@ -216,10 +216,11 @@ Binding Engine::State::described(JobNo job) const {
 bool Engine::State::place(JobNo job, Instant now, Binding* out) {
     refresh_mix();
     const JobRec& rec = jobs[job];
-    std::vector<FleetIndex::Portion> where = find_room(job, rec.job.tasks);
-    if (where.empty() && rec.fewest() < rec.job.tasks) {
-        std::int64_t most = std::min<std::int64_t>(fleet.most(rec.job), rec.job.tasks);
-        while (most > rec.fewest() && over_quota(rec.job, most)) --most;
+    std::int64_t most = rec.job.tasks;
+    while (most > rec.fewest() && over_quota(rec.job, most)) --most;
+    std::vector<FleetIndex::Portion> where = find_room(job, static_cast<std::int32_t>(most));
+    if (where.empty() && rec.fewest() < most) {
+        most = std::min(most, fleet.most(rec.job));
         if (most >= rec.fewest()) where = find_room(job, static_cast<std::int32_t>(most));
     }
     if (where.empty()) return false;

@@ -817,14 +817,15 @@ void FleetIndex::audiences_of(const StateRec& state, std::vector<std::uint64_t>&
     if (one_domain && bears >= PeerTrust::same_domain) add(Crowd::domain, *domain, state.board_is_one);
     if (state.hosts.empty() && bears == PeerTrust::distrusting) add(Crowd::everybody, 0, state.board_is_one);
     if (one_tenant) return;
-    // Parts of a GPU that only those may use who sit there already.
+    // Parts of a GPU that only those may use who sit there already, or who are near to them.
     for (const Cell& cell : std::span{state_cells_}.subspan(state.cells, state.gpus)) {
+        const PeerTrust least = std::min(cell.company.bears(), cell.company.bears_closer());
         if (cell.company.empty() || cell.company.kind() == Company::Kind::strangers ||
-            cell.company.bears() == PeerTrust::distrusting || (cell.available == 0 && cell.taken >= 1000))
+            least == PeerTrust::distrusting || (cell.open() == 0 && cell.taken >= 1000))
             continue;
         if (cell.company.kind() == Company::Kind::tenant) add(Crowd::present, cell.company.id(), false);
         const std::uint32_t its = cell.company.domain_here(domain_of);
-        if (!one_domain && its != 0 && cell.company.bears() == PeerTrust::same_domain)
+        if (!one_domain && its != 0 && cell.company.bears() >= PeerTrust::same_domain)
             add(Crowd::present, of_domain | its, false);
     }
     std::ranges::sort(out);
@@ -904,12 +905,21 @@ std::optional<FleetIndex::Entry> FleetIndex::entry(StateNo number, const Shape& 
     if (state.cpu < shape.need.cpu || state.memory < shape.need.memory) return std::nullopt;
     const NodeView here = view(state);
     if (!kind_ok(shape, here.kind) || !has_devices(here, shape)) return std::nullopt;
+    // Certain for most audiences; not where somebody has a part of a GPU on a node of others.
+    if (neighbourly(here, shape, eyes) != Obstacle::none) return std::nullopt;
     const std::optional<Choice> choice = choose(here, shape, eyes);
     if (!choice) return std::nullopt;
     return Entry{.good = choice->good * (1 << 20) + choice->fullness,
                  .tie = -(state.cpu << 24) - (state.memory >> 30),
                  .hash = state.hash,
                  .known = {number, state.birth}};
+}
+
+std::optional<FleetIndex::Standing> FleetIndex::standing(NodeNo node, ShapeNo shape, TenantNo tenant) const {
+    if (capacity(node, shape, tenant) == 0) return std::nullopt;
+    const auto found = entry(nodes_[node].state, shapes_[shape], {.tenant = tenant});
+    if (!found) return std::nullopt;
+    return Standing{found->good, found->tie};
 }
 
 const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo shape, const Eyes& eyes) {

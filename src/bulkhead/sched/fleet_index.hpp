@@ -123,6 +123,12 @@ public:
 
     // The best node for one task, by score, then the fuller one, then the one with fewer cores and less memory left.
     std::optional<NodeNo> best(ShapeNo shape, TenantNo tenant);
+    // What that order goes by, for one node; nothing where the task does not fit. Larger is better.
+    struct Standing {
+        std::int64_t good = 0, tie = 0;
+        friend auto operator<=>(const Standing&, const Standing&) = default;
+    };
+    std::optional<Standing> standing(NodeNo node, ShapeNo shape, TenantNo tenant) const;
     // How many tasks a node takes now.
     std::int64_t capacity(NodeNo node, ShapeNo shape, TenantNo tenant) const;
     // Which nodes for so many tasks, with how many on each; empty: there is no room.
@@ -250,7 +256,8 @@ private:
     bool is_empty(const Cell& cell) const;  // and promised to nobody
     bool joins(Company company, const Eyes& eyes, PeerTrust mine, PeerTrust mine_closer, bool closer) const;
     Obstacle neighbourly_excepted(NodeNo node, const Shape& shape, TenantNo tenant) const;
-    Obstacle neighbourly(const NodeView& view, const Shape& shape, TenantNo tenant) const;
+    PeerTrust trust(Company company, const Eyes& eyes) const;
+    Obstacle neighbourly(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
     Obstacle obstacle(const NodeView& view, const Shape& shape, TenantNo tenant, Obstacle neighbours) const;
     bool able(const NodeView& view, const Shape& shape) const;
     bool kind_ok(const Shape& shape, std::uint32_t kind) const;

@@ -128,7 +128,7 @@ std::int64_t Mix::stranded(const NodeRoom& room) const {
     return std::max<std::int64_t>(0, room.gpu_free() - room.cpu * gpu_ / cpu_);
 }
 
-PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task) {
+PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed) {
     const std::int64_t before = mix.fragmentation(room), stranded_before = mix.stranded(room), tasks = mix.tasks();
     const bool breaks_board = room.gpus == board && idle(room);
     const bool could_go_elsewhere = task.gpus > 0 && task.models == any_model;
@@ -148,9 +148,11 @@ PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task) {
     PackedPlace best;
     bool any = false;
     for (std::size_t i = 0; i < room.gpus; ++i) {
-        if (room.free[i] < task.share) continue;
+        if (room.free[i] < task.share || (allowed >> i & 1u) == 0) continue;
         // GPUs in the same state would get the same score.
-        if (std::find(room.free.begin(), room.free.begin() + i, room.free[i]) != room.free.begin() + i) continue;
+        bool seen = false;
+        for (std::size_t k = 0; k < i; ++k) seen = seen || (room.free[k] == room.free[i] && (allowed >> k & 1u) != 0);
+        if (seen) continue;
         const PackingScore found = score(i);
         if (!any || found > best.score) best = {found, static_cast<std::uint8_t>(i)};
         any = true;

@@ -86,7 +86,8 @@ struct PackedPlace {
     PackingScore score;
     std::uint8_t gpu = 0;
 };
-// The best GPU of the node for a task that it takes; of equals the first.
-PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task);
+// The best GPU of the node for a task that it takes; of equals the first. `allowed`: one bit for each GPU that a task
+// for one GPU may go to; there must be one with room.
+PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed = ~0u);
 
 }  // namespace bulkhead::sched

@@ -20,16 +20,20 @@ bool is_sliced(const Want& want) { return want.form == Want::Form::instance || w
 
 bool FleetIndex::is_empty(const Cell& cell) const { return cell.kept == 0 && cell.empty(models_[cell.model].all()); }
 
+// The least trust between whoever looks and anybody there.
+PeerTrust FleetIndex::trust(Company company, const Eyes& eyes) const {
+    if (company.empty()) return PeerTrust::same_tenant;
+    const auto domain_of = [&](TenantNo tenant) { return tenant_domain(tenant); };
+    if (eyes.stranger) return PeerTrust::distrusting;
+    if (eyes.domain == 0) return company.trust(eyes.tenant, domain_of);
+    return company.domain_here(domain_of) == eyes.domain ? PeerTrust::same_domain : PeerTrust::distrusting;
+}
+
 bool FleetIndex::joins(Company company, const Eyes& eyes, PeerTrust mine, PeerTrust mine_closer, bool closer) const {
     if (company.empty()) return true;
-    const auto domain_of = [&](TenantNo tenant) { return tenant_domain(tenant); };
-    PeerTrust trust = PeerTrust::distrusting;
-    if (eyes.domain != 0)
-        trust = company.domain_here(domain_of) == eyes.domain ? PeerTrust::same_domain : PeerTrust::distrusting;
-    else if (!eyes.stranger)
-        trust = company.trust(eyes.tenant, domain_of);
-    if (trust > mine || trust > company.bears()) return false;
-    return !closer || (trust <= mine_closer && trust <= company.bears_closer());
+    const PeerTrust between = trust(company, eyes);
+    if (between > mine || between > company.bears()) return false;
+    return !closer || (between <= mine_closer && between <= company.bears_closer());
 }
 
 bool FleetIndex::kind_ok(const Shape& shape, std::uint32_t kind) const {
@@ -42,15 +46,13 @@ bool FleetIndex::has_devices(const NodeView& view, const Shape& shape) const {
            (!drive_lists_[view.drives].empty() && drive_lists_[view.drives].back() >= shape.need.nvme);
 }
 
-Obstacle FleetIndex::neighbourly(const NodeView& view, const Shape& shape, TenantNo tenant) const {
-    const Eyes eyes{.tenant = tenant};
+Obstacle FleetIndex::neighbourly(const NodeView& view, const Shape& shape, const Eyes& eyes) const {
     const PeerTrust kernel = shape.need.on_host_kernel ? PeerTrust::same_domain : PeerTrust::distrusting;
     if (!joins(view.residents, eyes, shape.need.sharing.node, kernel, true)) return Obstacle::neighbours;
     if (view.board_is_one && !joins(view.fabric, eyes, shape.need.sharing.nvlink, PeerTrust::distrusting, false))
         return Obstacle::nvlink;
     if (view.host_busy) return Obstacle::host;
-    const auto domain_of = [&](TenantNo other) { return tenant_domain(other); };
-    if (view.hosts.trust(tenant, domain_of) == PeerTrust::distrusting)
+    if (trust(view.hosts, eyes) == PeerTrust::distrusting)
         return view.can_reboot && view.residents.empty() ? Obstacle::reboot : Obstacle::host;
     return Obstacle::none;
 }
@@ -152,6 +154,7 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
         room.model &= 31u;
         std::array<std::uint8_t, most_gpus_of_node> at{};
         std::int64_t whole = 0;
+        std::uint32_t allowed = ~0u;
         bool fits = false;
         for (std::size_t i = 0; i < view.cells.size(); ++i) {
             const Cell& cell = view.cells[i];
@@ -164,11 +167,11 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
                 // Somebody's share of it is free; for this request only if it may sit there.
                 const bool may = shared && cell.use == mechanism &&
                                  joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true);
-                if (shared && !may) continue;
+                if (!may) allowed &= ~(1u << room.gpus);
                 free = 1000 - cell.taken;
             }
             if (free == 0 || room.gpus == most_gpus_of_node) continue;
-            fits = fits || (shared && free >= option.want.share);
+            fits = fits || (shared && free >= option.want.share && (allowed >> room.gpus & 1u) != 0);
             at[room.gpus] = static_cast<std::uint8_t>(i);
             room.free[room.gpus++] = static_cast<std::int16_t>(free);
         }
@@ -176,7 +179,7 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
         if (!fits) continue;
         Choice found{.option = number};
         if (mix_ && static_cast<std::size_t>(option.want.count) <= most_gpus_of_node) {
-            const PackedPlace place = pack(*mix_, room, option.task);
+            const PackedPlace place = pack(*mix_, room, option.task, allowed);
             found.good = place.score.good;
             found.fullness = place.score.fullness;
             found.gpu = at[place.gpu];
@@ -191,7 +194,8 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
             found.fullness = -room.gpu_free();
             std::int64_t least = 1001;
             for (std::size_t i = 0; i < room.gpus; ++i)
-                if (room.free[i] >= (shared ? option.want.share : 1000) && room.free[i] < least) {
+                if (room.free[i] >= (shared ? option.want.share : 1000) && room.free[i] < least &&
+                    (allowed >> i & 1u) != 0) {
                     least = room.free[i];
                     found.gpu = at[i];
                 }
@@ -249,8 +253,8 @@ std::int64_t FleetIndex::capacity(const NodeView& view, const Shape& shape, cons
 std::int64_t FleetIndex::capacity(const NodeView& view, NodeNo node, ShapeNo number, TenantNo tenant) const {
     const Shape& shape = shapes_[number];
     if (!view.open || !kind_ok(shape, view.kind)) return 0;
-    const Obstacle in_the_way =
-        shape.need.excepted.empty() ? neighbourly(view, shape, tenant) : neighbourly_excepted(node, shape, tenant);
+    const Obstacle in_the_way = shape.need.excepted.empty() ? neighbourly(view, shape, Eyes{.tenant = tenant})
+                                                            : neighbourly_excepted(node, shape, tenant);
     return in_the_way == Obstacle::none ? capacity(view, shape, Eyes{.tenant = tenant}) : 0;
 }
 
@@ -309,7 +313,7 @@ FleetIndex::Tally FleetIndex::tally(const Job& job) const {
     for (const StateRec& state : states_)
         if (state.count > 0) {
             const NodeView here = view(state);
-            count(here, neighbourly(here, shape, job.tenant), state.count);
+            count(here, neighbourly(here, shape, Eyes{.tenant = job.tenant}), state.count);
         }
     return tally;
 }
