@@ -32,7 +32,9 @@ int complain(Context& context, int status, const Error& error);
 void add_mig(CLI::App& app, Context& context);
 void add_contract(CLI::App& app, Context& context);
 void add_shares(CLI::App& app, Context& context);
+void add_schedule(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
 void add_catalogue(CLI::App& app, Context& context);
 void add_schema(CLI::App& app, Context& context);
 

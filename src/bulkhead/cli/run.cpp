@@ -40,8 +40,8 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
         "bulkhead: contracts for GPU fleets that several tenants share.\n\n"
         "A tenant's trust decides the isolation tier, its class the sharing and the quota. Unsafe pairs are refused\n"
         "with reasons; every claim says how it is known.\n\n"
-        "`bulkhead up` starts a simulated fleet to try it on. contract, mig, shares, simulate, catalogue, schema\n"
-        "and verify read files and answer; they contact nothing.",
+        "`bulkhead up` starts a simulated fleet to try it on. contract, mig, shares, schedule, simulate, catalogue,\n"
+        "schema and verify read files and answer; they contact nothing.",
         "bulkhead"};
     app.formatter(std::make_shared<FirstLines>());
     app.require_subcommand(1);
@@ -74,7 +74,9 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     add_contract(app, context);
     add_mig(app, context);
     add_shares(app, context);
+    add_schedule(app, context);
     add_simulate(app, context);
+    add_bench(app, context);
     add_catalogue(app, context);
     add_schema(app, context);
     try {

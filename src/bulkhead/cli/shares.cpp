@@ -61,7 +61,7 @@ int shares(const Options& options, Context& context) {
         return bad_input;
     }
     SharesAnswer answer{.cluster = *std::move(cluster)};
-    answer.division = sched::divide(sched::queues_of(answer.cluster), answer.cluster.gpus,
+    answer.division = sched::divide(sched::queues_of(answer.cluster), answer.cluster.all_gpus(),
                                     options.whole ? sched::Grain::whole : sched::Grain::thousandths);
     answer.fair = sched::fair_table(answer.cluster);
     if (options.output == "json")

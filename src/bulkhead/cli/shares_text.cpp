@@ -6,6 +6,7 @@
 #include <ostream>
 #include <vector>
 
+#include "bulkhead/cli/ruled.hpp"
 #include "bulkhead/codec/json_writer.hpp"
 
 namespace bulkhead::cli {
@@ -13,43 +14,6 @@ namespace bulkhead::cli {
 namespace {
 
 using sched::Fraction;
-
-// Columns as wide as their widest cell; names to the left, numbers to the right, a rule under the heading.
-class Ruled {
-public:
-    Ruled(std::vector<std::string> heading, std::size_t names) : names_{names} { add(std::move(heading)); }
-
-    void add(std::vector<std::string> row) {
-        widths_.resize(std::max(widths_.size(), row.size()));
-        for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], row[i].size());
-        rows_.push_back(std::move(row));
-    }
-
-    void print(std::ostream& out) const {
-        for (std::size_t r = 0; r < rows_.size(); ++r) {
-            print(out, rows_[r]);
-            if (r > 0) continue;
-            std::vector<std::string> rule;
-            rule.reserve(widths_.size());
-            for (const std::size_t width : widths_) rule.emplace_back(width, '-');
-            print(out, rule);
-        }
-    }
-
-private:
-    void print(std::ostream& out, const std::vector<std::string>& row) const {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i)
-            line +=
-                i < names_ ? fmt::format("{:<{}} ", row[i], widths_[i]) : fmt::format("{:>{}} ", row[i], widths_[i]);
-        line.erase(line.find_last_not_of(' ') + 1);
-        out << line << '\n';
-    }
-
-    std::size_t names_;  // the first so many columns
-    std::vector<std::vector<std::string>> rows_;
-    std::vector<std::size_t> widths_;
-};
 
 // By depth, as far as a terminal has room.
 std::string indented(const std::string& name, std::size_t depth) {
@@ -127,7 +91,7 @@ void write_division(JsonWriter& json, const SharesAnswer& answer) {
         json.end_object();
     }
     json.end_object();
-    write_gpus(json, "gpus", answer.cluster.gpus);
+    write_gpus(json, "gpus", answer.cluster.all_gpus());
     write_gpus(json, "unallocated", answer.division.unallocated);
 }
 
@@ -157,7 +121,7 @@ void write_fair_tree(JsonWriter& json, const sched::FairTable& fair) {
 }  // namespace
 
 void print_shares(std::ostream& out, const SharesAnswer& answer) {
-    out << fmt::format("{} GPUs\n\n", print(answer.cluster.gpus));
+    out << fmt::format("{} GPUs\n\n", print(answer.cluster.all_gpus()));
     print_division(out, answer);
     out << '\n';
     print_fair_tree(out, answer.fair);

@@ -7,6 +7,8 @@
 #include "bulkhead/gpu/amd.hpp"
 #include "bulkhead/gpu/board.hpp"
 #include "bulkhead/policy/shipped_classes.hpp"
+#include "bulkhead/sched/decay.hpp"
+#include "bulkhead/sched/need.hpp"
 #include "bulkhead/sched/neighbours.hpp"
 
 namespace bulkhead {
@@ -94,11 +96,17 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
                                  .on_host_kernel = spec.tier < Tier::vm};
         for (const std::string& tenant : spec.sharing.excepted)
             resident.excepted.push_back(state.relations.number(tenant));
+        resident.ending = lease.object.status->phase == LeasePhase::ending;
+        const auto workload = state.workloads.find(lease.workload);
+        if (workload != state.workloads.end())
+            resident.tasks = static_cast<std::uint16_t>(tasks_here(lease, part, workload->second.object.spec));
         if (state.settings.planted != Planted::ignore_neighbours) node.residents.push_back(std::move(resident));
-        for (const GpuPart& gpu : part.prepare.gpus)
-            if (gpu.gpu < node.gpus.size())
-                node.gpus[gpu.gpu].seats.push_back({key, gpu.start, gpu.size, gpu.profile, gpu.share, spec.mechanism});
-        if (const auto workload = state.workloads.find(lease.workload); workload != state.workloads.end()) {
+        if (state.settings.planted != Planted::lease_twice)
+            for (const GpuPart& gpu : part.prepare.gpus)
+                if (gpu.gpu < node.gpus.size())
+                    node.gpus[gpu.gpu].seats.push_back(
+                        {key, gpu.start, gpu.size, gpu.profile, gpu.share, spec.mechanism});
+        if (workload != state.workloads.end()) {
             const GpuWorkloadSpec& work = workload->second.object.spec;
             const std::int64_t tasks = tasks_here(lease, part, work);
             node.cpu_free -= tasks * work.cpu.value_or(0);
@@ -108,33 +116,46 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
     return node;
 }
 
-std::vector<sched::Holding> holdings_of(Core::State& state) {
-    std::vector<sched::Holding> holdings(state.relations.size());
-    for (const auto& [key, lease] : state.leases) {
-        if (lease.object.status->phase == LeasePhase::ending) continue;
-        for (const sched::TenantNo holder : state.relations.line(lease.tenant))
-            holdings[holder].held += lease.object.status->gpus.thousandths;
+std::vector<sched::TenantFacts> tenant_facts(Core::State& state) {
+    std::vector<sched::TenantFacts> all(state.relations.size());
+    for (sched::TenantNo number = 0; number < all.size(); ++number) {
+        sched::TenantFacts& facts = all[number];
+        facts.name = state.relations.name(number);
+        facts.domain = state.relations.domain(number);
+        facts.weight = 0;
+        facts.seniority = number;
+        facts.usage = state.usage[number] / 1000;
+        const auto tenant = state.tenants.find(facts.name);
+        if (tenant == state.tenants.end()) continue;
+        const TenantSpec& spec = tenant->second.object.spec;
+        facts.weight = spec.quota.weight;
+        facts.shares = spec.quota.weight;
+        facts.over_quota_priority = spec.quota.overQuotaPriority;
+        facts.guarantee = spec.quota.guarantee;
+        facts.grant = spec.priorityGrant;
+        if (!spec.parent.empty()) facts.parent = state.relations.number(spec.parent);
+        if (state.settings.planted == Planted::ignore_quota) {
+            facts.guarantee = Gpus::whole(1'000'000);
+            continue;
+        }
+        facts.limit = spec.quota.limit;
+        const TenantClass* sold = class_of(state, tenant->second.object);
+        facts.hard = sold != nullptr && sold->spec.quota == QuotaModel::hard;
     }
-    for (const auto& [name, tenant] : state.tenants) {
-        sched::Holding& holding = holdings[state.relations.number(name)];
-        const Quota& quota = tenant.object.spec.quota;
-        if (quota.limit) holding.limit = quota.limit->thousandths;
-        const TenantClass* sold = class_of(state, tenant.object);
-        if (sold == nullptr || sold->spec.quota != QuotaModel::hard) continue;
-        holding.limit = std::min(holding.limit.value_or(quota.guarantee.thousandths), quota.guarantee.thousandths);
-        holding.owed = std::max<std::int64_t>(quota.guarantee.thousandths - holding.held, 0);
-    }
-    // A guarantee is out of that of the nearest above it that has one.
-    std::vector<std::int64_t> below(holdings.size());
-    for (const auto& [name, tenant] : state.tenants) {
-        const std::vector<sched::TenantNo>& line = state.relations.line(state.relations.number(name));
-        const auto above = std::ranges::find_if(line.begin() + 1, line.end(),
-                                                [&](sched::TenantNo holder) { return holdings[holder].owed > 0; });
-        if (above != line.end()) below[*above] += holdings[line.front()].owed;
-    }
-    for (std::size_t i = 0; i < holdings.size(); ++i)
-        holdings[i].owed = std::max<std::int64_t>(holdings[i].owed - below[i], 0);
-    return holdings;
+    return all;
+}
+
+// What was used since the last look counts, and what is old counts less.
+void age_usage(Core::State& state, Instant now, Duration half_life) {
+    state.usage.resize(state.relations.size());
+    const Duration passed = now - state.usage_at;
+    if (state.usage_at == Instant{}) state.usage_at = now;
+    if (passed.ms < 60'000 || state.usage_at == now) return;
+    for (std::int64_t& usage : state.usage) usage = sched::decayed(usage, passed, half_life);
+    for (const auto& [key, lease] : state.leases)
+        if (lease.object.status->phase == LeasePhase::active)
+            state.usage[lease.tenant] += lease.object.status->gpus.thousandths * (passed.ms / 1000);
+    state.usage_at = now;
 }
 
 void compile(Turn& turn, WorkloadRun& workload) {
@@ -158,6 +179,16 @@ void compile(Turn& turn, WorkloadRun& workload) {
     if (status.phase == WorkloadPhase::refused && status.reasons == reasons) return;
     status = {.phase = WorkloadPhase::refused, .since = turn.now, .reasons = std::move(reasons)};
     turn.changed_workloads.insert(workload.key);
+}
+
+// The terms that running work runs under; what it runs under is not changed by what policy says since. Where nothing is
+// known of them it is not disturbed.
+void read_terms(const Core::State& state, WorkloadRun& workload) {
+    if (workload.contract || workload.terms_for == state.generation) return;
+    workload.terms_for = state.generation;
+    Decision decision = state.compiler->compile(workload.object, Audience::fleet_operator, Written::terms_alone);
+    if (Contract* contract = std::get_if<Contract>(&decision))
+        workload.contract = std::make_unique<const Contract>(std::move(*contract));
 }
 
 std::vector<std::string> waiting_words(const std::vector<Reason>& reasons) {
@@ -200,6 +231,8 @@ void refresh_declared(Turn& turn) {
     state.compiler.emplace(state.declared, turn.now);
     state.relations.update(state.declared);
     ++state.generation;
+    state.eligible_sets.clear();
+    state.kinds_stale = true;
     for (const auto& [key, node] : state.nodes) state.fleet_stale.insert(key);
     state.cycle_wanted = true;
 }
@@ -208,6 +241,8 @@ void refresh_fleet(Core::State& state) {
     if (state.fleet_index.size() != state.nodes.size()) {
         state.fleet.assign(state.nodes.size(), {});
         state.fleet_index.clear();
+        state.promises.clear();  // they name nodes by index
+        state.kinds_stale = true;
         std::uint32_t index = 0;
         for (const auto& [key, node] : state.nodes) {
             state.fleet_index[key] = index++;
@@ -238,6 +273,126 @@ void part_whom_trust_left(Turn& turn) {
 
 }  // namespace
 
+namespace {
+
+constexpr sched::EngineSettings engine_settings{.stale_grace = Duration::days(365),  // the core ends what lost a part
+                                                .moves = 0,
+                                                .grow = false,
+                                                .wipes = true};
+
+// Nodes that are in the same sets are of one kind; a contract's set is the kinds in it. Most contracts name the same
+// nodes as many others.
+void refresh_kinds(Core::State& state, const std::vector<Key>& waiting) {
+    for (const Key key : waiting) {
+        WorkloadRun& workload = state.workloads.at(key);
+        if (workload.eligible_for == state.generation) continue;
+        workload.eligible_for = state.generation;
+        const auto [set, fresh] = state.eligible_sets.try_emplace(
+            workload.contract->nodes, static_cast<std::uint32_t>(state.eligible_sets.size()));
+        workload.eligible = set->second;
+        state.kinds_stale = state.kinds_stale || fresh;
+    }
+    if (!state.kinds_stale) return;
+    state.kinds_stale = false;
+    std::vector<std::vector<std::uint32_t>> sets_of(state.fleet.size());
+    for (const auto& [names, number] : state.eligible_sets)
+        for (const std::string& name : names)
+            if (const auto node = state.node_names.find(name); node != state.node_names.end())
+                sets_of[state.fleet_index.at(node->second)].push_back(number);
+    state.node_kinds.assign(state.fleet.size(), 0);
+    state.kinds_of_set.assign(state.eligible_sets.size(), {0});  // no node is of kind 0
+    std::map<std::vector<std::uint32_t>, std::uint32_t> kinds;
+    for (std::size_t i = 0; i < sets_of.size(); ++i) {
+        const auto [kind, fresh] = kinds.try_emplace(sets_of[i], static_cast<std::uint32_t>(kinds.size() + 1));
+        state.node_kinds[i] = kind->second;
+        if (fresh)
+            for (const std::uint32_t set : sets_of[i]) state.kinds_of_set[set].push_back(kind->second);
+    }
+}
+
+// The engine is drawn anew from what the core knows: one truth, and nothing to keep in step.
+sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
+    Core::State& state = turn.state;
+    refresh_kinds(state, waiting);
+    age_usage(state, turn.now, engine_settings.half_life);
+    sched::Engine engine{engine_settings};
+    engine.set_tenants(tenant_facts(state));
+    std::map<Key, sched::JobNo> jobs;  // by lease, then by workload
+    const auto submit = [&](const WorkloadRun& workload, sched::TenantNo tenant, sched::TaskNeed need, Gpus gpus) {
+        const GpuWorkloadSpec& spec = workload.object.spec;
+        sched::Job job{.key = workload.key,
+                       .tenant = tenant,
+                       .shape = engine.shape(need),
+                       .tasks = static_cast<std::int32_t>(spec.tasks),
+                       .all = gpus,
+                       .within = spec.topology.within,
+                       .prefer = spec.topology.prefer,
+                       .group = static_cast<std::int32_t>(spec.topology.groupTasks.value_or(0)),
+                       .group_within = spec.topology.groupWithin,
+                       .priority = workload.contract ? workload.contract->priority : spec.priority.value_or(0),
+                       .preemptible = workload.contract && workload.contract->preemptible,
+                       .submitted = workload.object.status->since.value_or(turn.now),
+                       .deadline = spec.deadline,
+                       .duration = spec.duration,
+                       .checkpoint = spec.checkpointInterval};
+        return engine.submit(job);
+    };
+    for (auto& [key, lease] : state.leases) {
+        const GpuLeaseStatus& status = *lease.object.status;
+        const auto workload = state.workloads.find(lease.workload);
+        if (status.phase == LeasePhase::ending || workload == state.workloads.end()) continue;
+        read_terms(state, workload->second);
+        const GpuLeaseSpec& spec = lease.object.spec;
+        sched::TaskNeed need{
+            .mechanism = spec.mechanism,
+            .cpu = workload->second.object.spec.cpu.value_or(0),
+            .memory = workload->second.object.spec.memory.value_or(ByteSize{}).bytes,
+            .sharing = {spec.sharing.node, spec.sharing.gpu, spec.sharing.instance, spec.sharing.nvlink},
+            .on_host_kernel = spec.tier < Tier::vm};
+        for (const std::string& tenant : spec.sharing.excepted) need.excepted.push_back(state.relations.number(tenant));
+        const sched::JobNo job = submit(workload->second, lease.tenant, std::move(need), status.gpus);
+        engine.run(job, status.activeAt.value_or(*status.boundAt));
+        jobs[key] = job;
+    }
+    for (std::size_t i = 0; i < state.fleet.size(); ++i) {
+        sched::Node& node = state.fleet[i];
+        node.kind = state.node_kinds[i];
+        for (sched::Resident& resident : node.residents) {
+            const auto job = jobs.find(resident.lease);
+            resident.job = job == jobs.end() ? ~0u : job->second;
+        }
+        engine.add_node(node);
+    }
+    jobs.clear();
+    for (const Key key : waiting) {
+        const WorkloadRun& workload = state.workloads.at(key);
+        const sched::TenantNo tenant = state.relations.number(workload.object.spec.tenant);
+        sched::TaskNeed need = sched::need_of(workload.object.spec, *workload.contract);
+        need.kinds = state.kinds_of_set[workload.eligible];
+        for (const ExceptionInForce& exception : workload.contract->exceptions)
+            for (const std::string& other : exception.tenants)
+                if (other != workload.contract->tenant) need.excepted.push_back(state.relations.number(other));
+        jobs[key] = submit(workload, tenant, std::move(need), workload.contract->gpus);
+    }
+    for (const sched::Promise& promise : state.promises)
+        if (const auto job = jobs.find(promise.workload); job != jobs.end()) engine.keep(job->second, promise);
+    sched::Statement statement = engine.cycle(turn.now);
+    state.promises = engine.promises();
+    return statement;
+}
+
+void evict(Turn& turn, const sched::Eviction& eviction) {
+    const WorkloadRun& workload = turn.state.workloads.at(eviction.workload);
+    const auto lease = turn.state.leases.find(workload.lease);
+    if (lease == turn.state.leases.end()) return;
+    std::string why{eviction.action == sched::Action::preempt ? "preempted: " : "reclaimed: "};
+    for (const Reason& reason : eviction.reasons)
+        why += fill(sched::words_of(reason.code), reason.arguments, Audience::tenant);
+    end_lease(turn, lease->second, why);
+}
+
+}  // namespace
+
 void place_work(Turn& turn) {
     Core::State& state = turn.state;
     refresh_declared(turn);
@@ -256,7 +411,7 @@ void place_work(Turn& turn) {
     if (state.pending.empty()) return;
     refresh_fleet(state);
 
-    std::vector<sched::Request> requests;
+    std::vector<Key> waiting;
     for (const Key key : std::set<Key>{state.pending}) {
         WorkloadRun& workload = state.workloads.at(key);
         compile(turn, workload);
@@ -275,25 +430,14 @@ void place_work(Turn& turn) {
             wait(turn, workload, {{"wait.restoring", {}}});
             continue;
         }
-        sched::Request request{.workload = key,
-                               .tenant = state.relations.number(workload.object.spec.tenant),
-                               .spec = &workload.object.spec,
-                               .contract = workload.contract.get()};
-        for (const std::string& name : workload.contract->nodes)
-            if (const auto node = state.node_names.find(name); node != state.node_names.end())
-                request.candidates.push_back(state.fleet_index.at(node->second));
-        requests.push_back(std::move(request));
+        waiting.push_back(key);
     }
-    std::ranges::sort(requests, [](const sched::Request& a, const sched::Request& b) {
-        return std::pair{-a.contract->priority, a.workload} < std::pair{-b.contract->priority, b.workload};
-    });
-    std::vector<sched::Holding> holdings = holdings_of(state);
-    if (state.settings.planted == Planted::ignore_quota)
-        for (sched::Holding& holding : holdings) holding = {};
-    const sched::Statement statement = sched::allocate(state.fleet, state.relations, holdings, requests);
+    const sched::Statement statement = decide(turn, waiting);
     for (const sched::Binding& binding : statement.bind) bind(turn, state.workloads.at(binding.workload), binding);
-    for (const sched::Waiting& waiting : statement.waiting)
-        wait(turn, state.workloads.at(waiting.workload), waiting.reasons);
+    for (const sched::Eviction& eviction : statement.evict) evict(turn, eviction);
+    for (const sched::Waiting& each : statement.waiting) wait(turn, state.workloads.at(each.workload), each.reasons);
+    // Minimum run times pass, deadlines near, patience ends.
+    if (!statement.waiting.empty()) state.retry_at = std::min(state.retry_at, turn.now + Duration{60'000});
     std::vector<Key> keys;
     keys.reserve(state.nodes.size());
     for (const auto& [key, node] : state.nodes) keys.push_back(key);

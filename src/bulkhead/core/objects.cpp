@@ -281,6 +281,7 @@ private:
         if (!run->object.status) run->object.status = GpuWorkloadStatus{.since = turn_.now};
         if (run->lease == 0) {
             run->compiled_for = candidate_ == &changed_ ? -1 : state_.generation;
+            run->eligible_for = -1;
             run->contract = std::move(contracts_.at(run->object.metadata.name));
             run->waits.clear();
             run->object.status = GpuWorkloadStatus{.since = turn_.now};

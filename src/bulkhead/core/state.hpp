@@ -23,7 +23,8 @@
 #include "bulkhead/lifecycle/tenant.hpp"
 #include "bulkhead/lifecycle/unit.hpp"
 #include "bulkhead/policy/compile.hpp"
-#include "bulkhead/sched/allocate.hpp"
+#include "bulkhead/sched/engine.hpp"
+#include "bulkhead/sched/relations.hpp"
 
 namespace bulkhead {
 
@@ -84,10 +85,13 @@ struct WorkloadRun {
     GpuWorkload object;
     Key lease = 0;
     std::int64_t compiled_for = -1;            // fleet generation
+    std::int64_t terms_for = -1;               // likewise, while it runs
     std::unique_ptr<const Contract> contract;  // its terms alone; null: refused, or not compiled yet
     std::vector<Reason> waits;
-    std::int64_t setbacks = 0;  // leases in a row that a node could not prepare
-    Instant not_before;         // so that a node which refuses again and again is not asked without end
+    std::int64_t eligible_for = -1;
+    std::uint32_t eligible = 0;  // which set of nodes the contract names, by its number in this generation
+    std::int64_t setbacks = 0;   // leases in a row that a node could not prepare
+    Instant not_before;          // so that a node which refuses again and again is not asked without end
 };
 
 template <class T>
@@ -110,12 +114,19 @@ struct Core::State {
     std::map<std::string, Key, std::less<>> workload_names, node_names, lease_names;
 
     std::set<Key> pending;                 // workloads without a lease
-    std::vector<sched::Holding> holdings;  // by tenant number; rebuilt with the fleet
+    std::vector<sched::Promise> promises;  // room that is kept for workloads, by their keys
+    std::vector<std::int64_t> usage;       // thousandths of GPU-seconds by tenant number, as far as they still count
+    Instant usage_at;                      // as of when
     sched::Relations relations;
     std::vector<sched::Node> fleet;  // by order of `nodes`
     std::map<Key, std::uint32_t> fleet_index;
     std::set<Key> fleet_stale;  // nodes whose picture must be drawn anew
-    Snapshot declared;          // what the compiler looks at
+    // The sets of nodes that contracts of this generation name, and by node index which of them it is in.
+    std::map<std::vector<std::string>, std::uint32_t> eligible_sets;
+    std::vector<std::uint32_t> node_kinds;
+    std::vector<std::vector<std::uint32_t>> kinds_of_set;
+    bool kinds_stale = true;
+    Snapshot declared;  // what the compiler looks at
     std::optional<Compiler> compiler;
     std::optional<WorkCheck> work_check;  // of what is declared, once somebody asks
     std::int64_t generation = 0;          // of what is declared

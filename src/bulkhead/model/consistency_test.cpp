@@ -272,6 +272,15 @@ TEST(Consistency, work_says_what_it_needs_once) {
     const auto gpu = [](std::function<void(GpuRequest&)> each) {
         return [each](Snapshot& s) { each(s.workloads[0].spec.gpu); };
     };
+    const auto grouped = [](std::int64_t tasks, std::optional<std::int64_t> least, std::optional<std::int64_t> group,
+                            TopologyLevel within) {
+        return [=](Snapshot& s) {
+            s.workloads[0].spec.tasks = tasks;
+            s.workloads[0].spec.minTasks = least;
+            s.workloads[0].spec.topology.groupTasks = group;
+            s.workloads[0].spec.topology.groupWithin = within;
+        };
+    };
     expect_each({
         {"a slice instead", gpu([](auto& g) { g.count.reset(), g.profile = "1g.10gb"; })},
         {"a fraction instead", gpu([](auto& g) { g.count.reset(), g.fraction = Gpus{500}; })},
@@ -288,6 +297,15 @@ TEST(Consistency, work_says_what_it_needs_once) {
         {"as few as all", [](Snapshot& s) { s.workloads[0].spec.minTasks = 1; }},
         {"more than all", [](Snapshot& s) { s.workloads[0].spec.minTasks = 2; }, "GpuWorkload job /spec/minTasks",
          "at least 2 tasks and asks for 1"},
+        {"groups that come out even", grouped(4, {}, 2, TopologyLevel::rack)},
+        {"groups that do not", grouped(4, {}, 3, TopologyLevel::rack), "GpuWorkload job /spec/topology/groupTasks",
+         "groups of 3 do not divide its tasks 4"},
+        {"nor when it shrinks", grouped(4, 3, 2, TopologyLevel::rack), "GpuWorkload job /spec/topology/groupTasks",
+         "groups of 2 do not divide its minTasks 3"},
+        {"groups within nothing", grouped(4, {}, 2, TopologyLevel::none), "GpuWorkload job /spec/topology",
+         "by 2 and does not say within what"},
+        {"groups of nobody knows how many", grouped(4, {}, {}, TopologyLevel::rack), "GpuWorkload job /spec/topology",
+         "within rack and it does not say how many"},
     });
 }
 

@@ -23,6 +23,29 @@ void check_request(Findings& findings, const GpuRequest& gpu, const Subject& sub
                  "exactly one of count, profile, fraction, memory");
 }
 
+// Groups come out even, also where the gang is elastic.
+void check_groups(Findings& findings, const GpuWorkloadSpec& spec, const Subject& subject) {
+    const TopologyRequest& topology = spec.topology;
+    if (topology.groupTasks.has_value() != (topology.groupWithin != TopologyLevel::none))
+        return findings.add(subject, "/spec/topology",
+                            topology.groupTasks ? fmt::format("it groups its tasks by {} and does not say within what",
+                                                              *topology.groupTasks)
+                                                : fmt::format("its groups are within {} and it does not say how many "
+                                                              "tasks are a group",
+                                                              word(topology.groupWithin)),
+                            "groupTasks and groupWithin together, or neither");
+    if (!topology.groupTasks) return;
+    const auto divides = [&](std::int64_t tasks, std::string_view field) {
+        if (tasks % *topology.groupTasks == 0) return;
+        findings.add(subject, "/spec/topology/groupTasks",
+                     fmt::format("groups of {} do not divide its {} {}", *topology.groupTasks, field, tasks),
+                     fmt::format("a number that divides {}, or {} of {}", tasks, field,
+                                 (tasks / *topology.groupTasks + 1) * *topology.groupTasks));
+    };
+    divides(spec.tasks, "tasks");
+    if (spec.minTasks) divides(*spec.minTasks, "minTasks");
+}
+
 void check_repeated_words(Findings& findings, const Subject& subject, std::string_view path, std::string_view field,
                           std::string_view what, const auto& list, auto word_of) {
     std::set<decltype(word_of(list.front()))> seen;
@@ -63,6 +86,7 @@ void check_workloads(Findings& findings) {
             findings.add(subject, "/spec/minTasks",
                          fmt::format("it needs at least {} tasks and asks for {}", *spec.minTasks, spec.tasks),
                          fmt::format("minTasks of at most {}, or more tasks", spec.tasks));
+        check_groups(findings, spec, subject);
         check_placement(findings, subject, spec.placement);
     });
 }

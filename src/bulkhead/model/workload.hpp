@@ -89,10 +89,16 @@ struct StorageRequest {
 struct TopologyRequest {
     TopologyLevel within = TopologyLevel::none;
     TopologyLevel prefer = TopologyLevel::none;
+    std::optional<std::int64_t> groupTasks;
+    TopologyLevel groupWithin = TopologyLevel::none;
 
     static constexpr void describe(auto&& field) {
         field("within", &TopologyRequest::within, "All tasks must be inside one of these.");
         field("prefer", &TopologyRequest::prefer, "All tasks should be inside one of these.");
+        field("groupTasks", &TopologyRequest::groupTasks,
+              "Of each so many tasks, all must be inside one of groupWithin; divides tasks and minTasks.",
+              Rule{.min = 1, .max = 100'000});
+        field("groupWithin", &TopologyRequest::groupWithin, "Where the tasks of one group must be together.");
     }
     friend bool operator==(const TopologyRequest&, const TopologyRequest&) = default;
 };

@@ -6,27 +6,14 @@
 #include <cmath>
 #include <iterator>
 
+#include "bulkhead/replay/page.hpp"
+
 namespace bulkhead::replay {
 
 namespace {
 
 constexpr double width = 720, height = 400, left = 60, bottom = 40, top = 20, right = 150;
 constexpr std::array<std::string_view, 6> colours{"#8c8c8c", "#d1495b", "#edae49", "#66a182", "#2e4057", "#00798c"};
-
-std::string escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '<')
-            out += "&lt;";
-        else if (c == '&')
-            out += "&amp;";
-        else if (c == '"')
-            out += "&quot;";
-        else
-            out += c;
-    }
-    return out;
-}
 
 std::string_view policy_word(PackingPolicy policy) { return words(policy)[static_cast<std::size_t>(policy)]; }
 
@@ -94,15 +81,7 @@ InflationLine summed(std::string trace, PackingPolicy policy, std::span<const In
 }
 
 std::string inflation_page(std::span<const InflationLine> lines, std::string_view about) {
-    std::string out =
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>GPUs allocated, by what has "
-        "arrived</title>\n"
-        "<style>body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-        "svg{max-width:100%;font-size:12px}.grid{stroke:#ddd}.x{text-anchor:middle}.y{text-anchor:end}"
-        "table{border-collapse:collapse}td,th{padding:.2em "
-        ".8em;text-align:right}td:first-child{text-align:left}</style>\n";
-    fmt::format_to(std::back_inserter(out), "<h1>GPUs allocated, by what has arrived</h1>\n<p>{}</p>\n",
-                   escaped(about));
+    std::string out = page_head("GPUs allocated, by what has arrived", about);
     for (std::size_t i = 0; i < lines.size();) {
         std::size_t end = i;
         while (end < lines.size() && lines[end].trace == lines[i].trace) ++end;

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <map>
-#include <optional>
-#include <span>
 
 #include "bulkhead/codec/diagnostic.hpp"
+#include "bulkhead/replay/csv_lines.hpp"
 
 namespace bulkhead::replay {
 
@@ -18,72 +15,7 @@ namespace {
 constexpr std::size_t most_models = 32;
 // What no machine has and no trace needs; with these, every sum and product in packing stays far within 64 bits.
 constexpr std::int64_t most_milli = 10'000'000, most_mib = std::int64_t{1} << 40;
-constexpr std::size_t most_nodes = 100'000, most_tasks = 1'000'000, most_cells = 64;
-
-// The lines of a file, cut at commas; nothing in these files is quoted.
-class Lines {
-public:
-    Lines(std::string_view name, std::string_view text) : name_{name}, rest_{text} {}
-
-    // False: that was the last.
-    bool next() {
-        do {
-            if (rest_.empty()) return false;
-            const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-            line_ = rest_.substr(0, end);
-            rest_.remove_prefix(std::min(end + 1, rest_.size()));
-            if (line_.ends_with('\r')) line_.remove_suffix(1);
-            ++number_;
-        } while (line_.empty());
-        cells_.clear();
-        for (std::string_view left = line_;;) {
-            const std::size_t comma = left.find(',');
-            cells_.push_back(left.substr(0, comma));
-            if (comma == std::string_view::npos || cells_.size() == most_cells) return true;
-            left.remove_prefix(comma + 1);
-        }
-    }
-    std::span<const std::string_view> cells() const { return cells_; }
-    std::string_view cell(std::size_t column) const {
-        return column < cells_.size() ? cells_[column] : std::string_view{};
-    }
-
-    std::unexpected<Error> wrong(std::string what, std::string remedy) const {
-        return fail(Code::invalid, fmt::format("{}:{}: {}", name_, number_, what), std::move(remedy));
-    }
-    Result<std::int64_t> number(std::size_t column, std::string_view called, std::int64_t most) const {
-        const std::string_view text = cell(column);
-        std::int64_t value = 0;
-        const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || value < 0 || value > most)
-            return wrong(fmt::format("{} is \"{}\"", called, shortened(text)),
-                         fmt::format("a whole number from 0 to {}", most));
-        return value;
-    }
-
-private:
-    std::string_view name_, rest_, line_;
-    std::vector<std::string_view> cells_;
-    std::size_t number_ = 0;
-};
-
-constexpr std::size_t absent = SIZE_MAX;
-
-// Where the columns are; the first line says so.
-template <std::size_t N>
-Result<std::array<std::size_t, N>> columns(Lines& lines, std::string_view name,
-                                           const std::array<std::string_view, N>& wanted, std::size_t optional_from) {
-    if (!lines.next()) return fail(Code::invalid, fmt::format("{} is empty", name), "a CSV file with a header line");
-    std::array<std::size_t, N> at{};
-    for (std::size_t i = 0; i < N; ++i) {
-        const auto found = std::ranges::find(lines.cells(), wanted[i]);
-        at[i] = found == lines.cells().end() ? absent : static_cast<std::size_t>(found - lines.cells().begin());
-        if (at[i] == absent && i < optional_from)
-            return lines.wrong(fmt::format("there is no column {}", wanted[i]),
-                               fmt::format("the columns {}", fmt::join(wanted, ", ")));
-    }
-    return at;
-}
+constexpr std::size_t most_nodes = 100'000, most_tasks = 1'000'000;
 
 }  // namespace
 
@@ -94,15 +26,15 @@ std::int64_t OpenbFleet::capacity() const {
 }
 
 Result<OpenbFleet> read_openb_nodes(std::string_view name, std::string_view text) {
-    Lines lines{name, text};
-    const auto at = columns<5>(lines, name, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}, 5);
+    CsvLines lines{name, text};
+    const auto at = lines.columns<5>({"sn", "cpu_milli", "memory_mib", "gpu", "model"}, 5);
     if (!at) return std::unexpected(at.error());
     OpenbFleet fleet;
     std::map<std::string, sched::NodeRoom> by_name;
     while (lines.next()) {
-        const auto cpu = lines.number((*at)[1], "cpu_milli", most_milli);
-        const auto memory = lines.number((*at)[2], "memory_mib", most_mib);
-        const auto gpus = lines.number((*at)[3], "gpu", sched::most_gpus_of_node);
+        const auto cpu = lines.number((*at)[1], "cpu_milli", 0, most_milli);
+        const auto memory = lines.number((*at)[2], "memory_mib", 0, most_mib);
+        const auto gpus = lines.number((*at)[3], "gpu", 0, sched::most_gpus_of_node);
         for (const auto* read : {&cpu, &memory, &gpus})
             if (!*read) return std::unexpected(read->error());
         const std::string model{lines.cell((*at)[4])};
@@ -132,16 +64,16 @@ Result<OpenbFleet> read_openb_nodes(std::string_view name, std::string_view text
 }
 
 Result<OpenbTasks> read_openb_tasks(std::string_view name, std::string_view text, const OpenbFleet& fleet) {
-    Lines lines{name, text};
-    const auto at = columns<5>(lines, name, {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec"}, 4);
+    CsvLines lines{name, text};
+    const auto at = lines.columns<5>({"cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec"}, 4);
     if (!at) return std::unexpected(at.error());
     OpenbTasks out;
     std::map<sched::TaskShape, std::uint32_t> known;
     while (lines.next()) {
-        const auto cpu = lines.number((*at)[0], "cpu_milli", most_milli);
-        const auto memory = lines.number((*at)[1], "memory_mib", most_mib);
-        const auto gpus = lines.number((*at)[2], "num_gpu", sched::most_gpus_of_node);
-        const auto share = lines.number((*at)[3], "gpu_milli", 1000);
+        const auto cpu = lines.number((*at)[0], "cpu_milli", 0, most_milli);
+        const auto memory = lines.number((*at)[1], "memory_mib", 0, most_mib);
+        const auto gpus = lines.number((*at)[2], "num_gpu", 0, sched::most_gpus_of_node);
+        const auto share = lines.number((*at)[3], "gpu_milli", 0, 1000);
         for (const auto* read : {&cpu, &memory, &gpus, &share})
             if (!*read) return std::unexpected(read->error());
         sched::TaskShape shape{.cpu = *cpu, .memory = *memory, .gpus = static_cast<std::int32_t>(*gpus)};

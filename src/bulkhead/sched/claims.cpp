@@ -16,34 +16,34 @@ constexpr std::size_t endings_looked_at = 4096;
 
 }  // namespace
 
-Claim* Engine::State::claim_of(JobNo job) {
-    for (Claim& claim : claims)
+RoomClaim* Engine::State::claim_of(JobNo job) {
+    for (RoomClaim& claim : claims)
         if (claim.job == job) return &claim;
     return nullptr;
 }
 
 void Engine::State::drop_claim(JobNo job) {
-    const auto claim = std::ranges::find(claims, job, &Claim::job);
+    const auto claim = std::ranges::find(claims, job, &RoomClaim::job);
     if (claim == claims.end()) return;
     lift(*claim);
     claims.erase(claim);
-    expect(job, -jobs[job].fewest());
+    expect(job, -least_of(job));
 }
 
 // Whoever is owed more than it holds does not wait behind room that is kept for one who is not.
 bool Engine::State::drop_undeserved_claims() {
     std::vector<JobNo> undeserved;
-    for (const Claim& claim : claims) {
+    for (const RoomClaim& claim : claims) {
         if (claim.freed_for_it) continue;
-        expect(claim.job, -jobs[claim.job].fewest());
+        expect(claim.job, -least_of(claim.job));
         if (!deserves(claim.job)) undeserved.push_back(claim.job);
-        expect(claim.job, jobs[claim.job].fewest());
+        expect(claim.job, least_of(claim.job));
     }
     for (const JobNo job : undeserved) drop_claim(job);
     return !undeserved.empty();
 }
 
-std::vector<SeatRec> Engine::State::lift(Claim& claim) {
+std::vector<SeatRec> Engine::State::lift(RoomClaim& claim) {
     std::vector<SeatRec> lifted;
     lifted.reserve(claim.seats.size());
     for (const SeatNo seat : claim.seats) {
@@ -54,37 +54,37 @@ std::vector<SeatRec> Engine::State::lift(Claim& claim) {
     return lifted;
 }
 
-void Engine::State::lower(Claim& claim, std::span<const SeatRec> lifted) {
+void Engine::State::lower(RoomClaim& claim, std::span<const SeatRec> lifted) {
     for (const SeatRec& seat : lifted) claim.seats.push_back(fleet.promise_again(seat));
 }
 
 void Engine::State::keep_room(JobNo job, std::span<const FleetIndex::Portion> where, std::optional<Instant> expected,
                               bool freed) {
-    Claim claim{.job = job, .seats = {}, .expected = expected, .freed_for_it = freed};
+    RoomClaim claim{.job = job, .seats = {}, .expected = expected, .freed_for_it = freed};
     const auto left = [&](const SeatRec& seat) { return seat.ending || (seat.job != nil && gone[seat.job]); };
     for (const FleetIndex::Portion& portion : where) fleet.promise(portion, jobs[job].job, job, left, claim.seats);
     claims.push_back(std::move(claim));
-    expect(job, jobs[job].fewest());
+    expect(job, least_of(job));
 }
 
 // Claimants come first: the room is theirs.
 void Engine::State::settle_claims(Statement& statement, Instant now) {
     std::vector<JobNo> claimants;
     claimants.reserve(claims.size());
-    for (const Claim& claim : claims) claimants.push_back(claim.job);
+    for (const RoomClaim& claim : claims) claimants.push_back(claim.job);
     for (const JobNo job : claimants) {
         const JobRec& rec = jobs[job];
         const std::vector<SeatRec> lifted = lift(*claim_of(job));
-        expect(job, -rec.fewest());
+        expect(job, -least_of(job));
         Binding binding;
         const bool placed = !over_quota(rec.job, rec.fewest()) && place(job, now, &binding);
-        expect(job, rec.fewest());
+        expect(job, least_of(job));
         if (placed) {
             statement.bind.push_back(std::move(binding));
             drop_claim(job);
             continue;
         }
-        Claim& claim = *claim_of(job);
+        RoomClaim& claim = *claim_of(job);
         lower(claim, lifted);
         const bool coming = std::ranges::any_of(claim.seats, [&](SeatNo seat) { return fleet.unsettled(seat); });
         if (claim.freed_for_it ? coming : fits_due(job)) continue;
@@ -160,7 +160,7 @@ bool Engine::State::reserve(JobNo number, Instant now) {
 bool Engine::State::backfill(JobNo number, Instant now, Statement& statement) {
     const Job& job = jobs[number].job;
     if (!job.duration || job.tasks != 1) return false;
-    for (Claim& claim : claims) {
+    for (RoomClaim& claim : claims) {
         if (claim.freed_for_it || !claim.expected || now + *job.duration > *claim.expected) continue;
         const std::vector<SeatRec> lifted = lift(claim);
         std::optional<NodeNo> found;

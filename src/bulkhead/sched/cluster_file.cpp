@@ -11,6 +11,7 @@
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/codec/document.hpp"
 #include "bulkhead/codec/lone_document.hpp"
+#include "bulkhead/sched/cluster_check.hpp"
 
 namespace bulkhead::sched {
 
@@ -27,7 +28,8 @@ bool is_cluster(const Written& root) {
 
 // Also one that was meant to be: a slip in its kind is this reader's to explain.
 bool was_meant_to_be(const Written& root) {
-    return is_cluster(root) || (!root.find("apiVersion") && (root.find("gpus") || root.find("tenants")));
+    const auto has = [&](std::string_view field) { return root.find(field) != nullptr; };
+    return is_cluster(root) || (!has("apiVersion") && (has("gpus") || has("tenants") || has("nodes") || has("jobs")));
 }
 
 class Reader {
@@ -39,7 +41,16 @@ public:
         check_header(root);
         if (!decode(root, file_, cluster, errors, header)) return cluster;  // its list may not be the text's
         if (const Written* tenants = root.find("tenants")) check_tenants(cluster, tenants->items);
+        check_gpus(cluster, root);
+        for (const Misfit& misfit : misfits_of(cluster)) complain(place_of(root, misfit), misfit.what, misfit.remedy);
         return cluster;
+    }
+
+    // The field where it is written, else the item.
+    static Place place_of(const Written& root, const Misfit& misfit) {
+        const Written* list = root.find(misfit.list);
+        if (list == nullptr || misfit.index >= list->items.size()) return root.at;
+        return place_of(*list->items[misfit.index], misfit.field);
     }
 
     void complain(Place at, std::string what, std::string remedy) {
@@ -68,6 +79,18 @@ private:
     static Place place_of(const Written& item, std::string_view field) {
         const Written* value = item.find(field);
         return value ? value->at : item.at;
+    }
+
+    void check_gpus(const Cluster& cluster, const Written& root) {
+        if (!cluster.gpus && cluster.nodes.empty())
+            return complain(root.at, "gpus is missing", "add gpus: How many GPUs there are; or nodes: The machines.");
+        if (!cluster.gpus || cluster.nodes.empty()) return;
+        Cluster by_nodes;
+        by_nodes.nodes = cluster.nodes;
+        if (by_nodes.all_gpus() != *cluster.gpus)
+            complain(root.find("gpus")->at,
+                     fmt::format("gpus is {}, and the nodes have {}", print(*cluster.gpus), print(by_nodes.all_gpus())),
+                     "leave gpus out: the nodes say it");
     }
 
     void check_tenants(const Cluster& cluster, const Items& items) {
@@ -139,6 +162,17 @@ private:
 
 }  // namespace
 
+Gpus Cluster::all_gpus() const {
+    if (gpus) return *gpus;
+    Gpus all;
+    for (const ClusterNode& node : nodes) all = all + Gpus::whole(node.gpus * node.count);
+    return all;
+}
+
+std::string numbered(const std::string& name, std::int64_t count, std::int64_t at) {
+    return count == 1 ? name : fmt::format("{}-{}", name, at + 1);
+}
+
 bool holds_cluster(std::string_view text) {
     const ReadText read = read_documents("", text);
     return std::ranges::any_of(read.documents, [](const Document& each) { return was_meant_to_be(*each.root); });
@@ -146,7 +180,18 @@ bool holds_cluster(std::string_view text) {
 
 std::expected<Cluster, std::vector<Diagnostic>> read_cluster(std::string_view file, std::string_view text) {
     return read_alone(Reader{file}, file, text,
-                      {"begin with kind: Cluster and gpus:", "a second document; a Cluster stands alone"});
+                      {"begin with kind: Cluster and nodes: or gpus:", "a second document; a Cluster stands alone"});
+}
+
+std::vector<Diagnostic> located(std::string_view file, std::string_view text, std::span<const Misfit> misfits) {
+    std::vector<Diagnostic> out;
+    const ReadText read = read_documents(file, text);
+    for (const Misfit& misfit : misfits) {
+        Place at;
+        if (!read.documents.empty()) at = Reader::place_of(*read.documents.front().root, misfit);
+        out.push_back({{std::string{file}, at.line, at.column}, misfit.what, misfit.remedy});
+    }
+    return out;
 }
 
 }  // namespace bulkhead::sched

@@ -56,12 +56,14 @@ bool asks(const GpuWorkload& workload) {
 
 Cluster cluster_of(const Snapshot& snapshot) {
     Cluster cluster;
+    Gpus all;
     std::vector<std::string> models;
     for (const GpuNode& node : snapshot.nodes)
         for (const NodeGpus& gpus : node.status.gpus) {  // of silent nodes too: they come back
-            cluster.gpus = cluster.gpus + Gpus::whole(gpus.count);
+            all = all + Gpus::whole(gpus.count);
             if (std::ranges::find(models, gpus.model) == models.end()) models.push_back(gpus.model);
         }
+    cluster.gpus = all;
     std::map<std::string_view, Gpus> asked;
     for (const GpuWorkload& workload : snapshot.workloads)
         if (asks(workload)) asked[workload.spec.tenant] = asked[workload.spec.tenant] + asked_by(workload.spec, models);

@@ -1,6 +1,7 @@
 #include "bulkhead/sched/engine.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "bulkhead/sched/engine_state.hpp"
 
@@ -10,7 +11,7 @@ using Phase = JobRec::Phase;
 
 namespace {
 
-constexpr int searches_in_a_cycle = 64;  // for whom to disturb; the rest waits for the next
+constexpr int searches_in_a_cycle = 8;  // for whom to disturb; the rest waits for the next
 
 }  // namespace
 
@@ -26,9 +27,19 @@ void Engine::set_tenants(std::vector<TenantFacts> tenants) {
     state_->set_tenants(std::move(tenants));
 }
 NodeNo Engine::add_node(const Node& node) {
-    ++state_->generation;
-    state_->dues_stale = true;
-    return state_->fleet.add_node(node);
+    State& state = *state_;
+    ++state.generation;
+    state.dues_stale = true;
+    const NodeNo number = state.fleet.add_node(node);
+    for (SeatNo s = state.fleet.first_seat(number); s != nil; s = state.fleet.seat(s).next_here) {
+        SeatRec& seat = state.fleet.seat(s);
+        if (seat.job == nil) continue;
+        seat.shape = state.jobs[seat.job].job.shape;
+        seat.pinned = !state.jobs[seat.job].job.preemptible;
+        seat.next_of_job = state.jobs[seat.job].seats;
+        state.jobs[seat.job].seats = s;
+    }
+    return number;
 }
 void Engine::redraw(NodeNo node, const Node& as) {
     ++state_->generation;
@@ -88,20 +99,20 @@ JobNo Engine::submit(const Job& job) {
     return number;
 }
 
-void Engine::State::hold(JobNo job, std::int64_t tasks) {
+void Engine::State::hold(JobNo job, std::int64_t gpus) {
     const Job& its = jobs[job].job;
-    const std::int64_t gpus = its.gpus.thousandths * tasks;
     tenants[its.tenant].own += gpus;
+    bool hard = false;
     for (const TenantNo holder : tenants[its.tenant].line) {
         tenants[holder].held += gpus;
         if (!its.preemptible) tenants[holder].pinned += gpus;
+        hard = hard || tenants[holder].facts.hard;
     }
-    if (any_hard) count_owed();
+    if (hard) count_owed();
 }
 
-void Engine::State::expect(JobNo job, std::int64_t tasks) {
+void Engine::State::expect(JobNo job, std::int64_t gpus) {
     const Job& its = jobs[job].job;
-    const std::int64_t gpus = its.gpus.thousandths * tasks;
     tenants[its.tenant].own_coming += gpus;
     for (const TenantNo holder : tenants[its.tenant].line) tenants[holder].coming += gpus;
 }
@@ -109,7 +120,7 @@ void Engine::State::expect(JobNo job, std::int64_t tasks) {
 void Engine::State::set_ending(JobNo job) {
     for (SeatNo seat = jobs[job].seats; seat != nil; seat = fleet.seat(seat).next_of_job) fleet.set_ending(seat, true);
     jobs[job].phase = Phase::ending;
-    expect(job, -jobs[job].placed);
+    expect(job, -jobs[job].holds());
 }
 
 void Engine::State::seat(JobNo job, SeatNo seat) {
@@ -122,27 +133,28 @@ void Engine::State::seat(JobNo job, SeatNo seat) {
 void Engine::State::start(JobNo job, std::span<const FleetIndex::Portion> where, Instant now) {
     JobRec& rec = jobs[job];
     const bool joins = rec.phase == Phase::running;
-    std::int64_t tasks = 0;
+    const std::int64_t before = rec.holds();
     for (const FleetIndex::Portion& portion : where)
-        for (std::int32_t i = 0; i < portion.tasks; ++i, ++tasks)
+        for (std::int32_t i = 0; i < portion.tasks; ++i)
             seat(job, fleet.take(portion.node, rec.job.shape, rec.job, job));
-    hold(job, tasks);
+    hold(job, rec.holds() - before);
     if (joins) return;
     tenants[rec.job.tenant].waiting -= rec.asked();
     unlist(job);
     enlist(running, job, Phase::running);
     rec.started = now;
+    rec.started_in = deciding ? cycles : nil;
 }
 
 void Engine::State::leave(JobNo job, bool clean) {
     JobRec& rec = jobs[job];
-    if (rec.phase == Phase::ending) expect(job, rec.placed);
+    if (rec.phase == Phase::ending) expect(job, rec.holds());
     for (SeatNo seat = rec.seats; seat != nil;) {
         const SeatNo next = fleet.seat(seat).next_of_job;
         fleet.release(seat, clean);
         seat = next;
     }
-    hold(job, -rec.placed);
+    hold(job, -rec.holds());
     rec.seats = nil;
     rec.placed = 0;
 }
@@ -151,11 +163,41 @@ void Engine::adopt(JobNo job, std::span<const TaskSeat> tasks, Instant started) 
     State& state = *state_;
     JobRec& rec = state.jobs[job];
     for (const TaskSeat& task : tasks) state.seat(job, state.fleet.take_exactly(task, rec.job.shape, rec.job, job));
-    state.hold(job, std::ssize(tasks));
+    state.hold(job, rec.holds());
     state.tenants[rec.job.tenant].waiting -= rec.asked();
     state.unlist(job);
     state.enlist(state.running, job, Phase::running);
     rec.started = started;
+}
+
+void Engine::run(JobNo job, Instant started) {
+    State& state = *state_;
+    JobRec& rec = state.jobs[job];
+    rec.placed = rec.job.tasks;
+    state.hold(job, rec.holds());
+    state.tenants[rec.job.tenant].waiting -= rec.asked();
+    state.unlist(job);
+    state.enlist(state.running, job, Phase::running);
+    rec.started = started;
+}
+
+std::vector<Promise> Engine::promises() const {
+    std::vector<Promise> out;
+    for (const RoomClaim& claim : state_->claims) {
+        Promise promise{state_->jobs[claim.job].job.key, claim.freed_for_it, claim.expected, {}};
+        for (const SeatNo seat : claim.seats) promise.tasks.push_back(state_->fleet.described(seat));
+        out.push_back(std::move(promise));
+    }
+    return out;
+}
+
+void Engine::keep(JobNo job, const Promise& promise) {
+    State& state = *state_;
+    RoomClaim claim{.job = job, .seats = {}, .expected = promise.expected, .freed_for_it = promise.freed};
+    for (const TaskSeat& task : promise.tasks)
+        claim.seats.push_back(state.fleet.promise_exactly(task, state.jobs[job].job, job));
+    state.claims.push_back(std::move(claim));
+    state.expect(job, state.least_of(job));
 }
 
 void Engine::finish(JobNo job) {
@@ -232,7 +274,7 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
 bool Engine::allocate(JobNo job, Instant now) {
     State& state = *state_;
     const JobRec& rec = state.jobs[job];
-    if (rec.phase != Phase::pending || state.over_quota(rec.job, rec.fewest())) return false;
+    if (rec.phase != Phase::pending || !state.within_quota(rec.job, rec.fewest())) return false;
     return state.place(job, now, nullptr);
 }
 
@@ -310,6 +352,7 @@ void Engine::State::clear_stale(Statement& statement, Instant now) {
 Statement Engine::cycle(Instant now) {
     State& state = *state_;
     Statement statement;
+    state.deciding = true;
     state.age(now);
     state.clear_stale(statement, now);
     state.refresh_mix();
@@ -318,13 +361,13 @@ Statement Engine::cycle(Instant now) {
     state.settle_claims(statement, now);
     state.line_up(now);
     int disturbed = 0, kept = 0, searches = 0;
-    for (const Claim& claim : state.claims) kept += claim.freed_for_it ? 0 : 1;
+    for (const RoomClaim& claim : state.claims) kept += claim.freed_for_it ? 0 : 1;
     bool somebody_waits = false;
     std::vector<JobNo> waiting;
     while (const auto next = state.next_in_turn()) {
         const JobNo job = *next;
         waiting.push_back(job);
-        const Claim* claim = state.claim_of(job);
+        const RoomClaim* claim = state.claim_of(job);
         if (claim != nullptr && claim->freed_for_it) continue;
         const Job& its = state.jobs[job].job;
         const std::uint64_t signature = state.signature(its);
@@ -356,9 +399,40 @@ Statement Engine::cycle(Instant now) {
         if (state.claim_of(job) == nullptr) state.failed.insert(signature);
     }
     if (state.settings.grow) state.grow(statement, now);
-    for (const JobNo job : waiting)
-        if (state.jobs[job].phase == Phase::pending) statement.waiting.push_back(state.why(job, now));
+    std::unordered_map<std::uint64_t, std::size_t> told;  // alike: what stands in the way of one stands in that of all
+    for (const JobNo job : waiting) {
+        if (state.jobs[job].phase != Phase::pending) continue;
+        const bool alone = state.claim_of(job) != nullptr || state.jobs[job].job.deadline.has_value();
+        const auto [known, fresh] = told.try_emplace(state.signature(state.jobs[job].job), statement.waiting.size());
+        if (fresh || alone) {
+            statement.waiting.push_back(state.why(job, now));
+        } else {
+            Waiting copy = statement.waiting[known->second];
+            copy.workload = state.jobs[job].job.key;
+            statement.waiting.push_back(std::move(copy));
+        }
+        if (alone) told.erase(known);
+    }
+    state.want_reboots(statement, waiting);
+    ++state.cycles;
+    state.deciding = false;
     return statement;
+}
+
+// One reboot for one waiting gang: as many empty hosts as it has tasks would do at most.
+void Engine::State::want_reboots(Statement& statement, std::span<const JobNo> waiting) const {
+    for (const JobNo job : waiting) {
+        const JobRec& rec = jobs[job];
+        if (rec.phase != Phase::pending || over_quota(rec.job, rec.fewest())) continue;
+        std::int64_t left = rec.fewest();
+        if (fleet.tally(rec.job).nodes[static_cast<std::size_t>(Obstacle::reboot)] == 0) continue;
+        for (NodeNo node = 0; node < fleet.nodes() && left > 0; ++node)
+            if (fleet.wants_reboot(node, rec.job.shape, rec.job.tenant) &&
+                std::ranges::find(statement.reboot, node) == statement.reboot.end()) {
+                statement.reboot.push_back(node);
+                --left;
+            }
+    }
 }
 
 Waiting Engine::why(JobNo job, Instant now) const { return state_->why(job, now); }

@@ -36,6 +36,14 @@ struct EngineSettings {
     bool wipes = false;  // what a task leaves is dirty until the caller says otherwise; else it is free at once
 };
 
+// Room that is kept for a job until it is free and the job is placed.
+struct Promise {
+    std::int64_t workload = 0;
+    bool freed = false;  // others were disturbed for it
+    std::optional<Instant> expected;
+    std::vector<TaskSeat> tasks;
+};
+
 struct EngineFigures {
     std::size_t nodes = 0, jobs = 0, states = 0;
     std::size_t node_bytes = 0, job_bytes = 0;  // of all nodes with their indexes, and of all jobs
@@ -67,12 +75,18 @@ public:
     ShapeNo shape(const TaskNeed& need);
     JobNo submit(const Job& job);                                             // it waits
     void adopt(JobNo job, std::span<const TaskSeat> tasks, Instant started);  // it runs there already
+    // It runs, and where is drawn with the nodes, whose residents name its number. Before those nodes are added.
+    void run(JobNo job, Instant started);
     void finish(JobNo job);   // done or withdrawn; the number may be given again
     void stopped(JobNo job);  // an evicted job has left; it waits again as what it was
 
     // --- what follows ---
 
     Statement cycle(Instant now);
+
+    // Room that is kept for jobs, for an engine that will be built anew.
+    std::vector<Promise> promises() const;
+    void keep(JobNo job, const Promise& promise);
 
     // One decision of allocate, outside any cycle: places the job if quota and room allow.
     bool allocate(JobNo job, Instant now);

@@ -21,11 +21,12 @@ struct JobRec {
     std::uint32_t at = 0;            // its place among those of its phase
     std::uint32_t evicted_in = nil;  // the generation of input in which it was disturbed last
     std::uint32_t tried_in = nil;    // and in which disturbing others for it did not help
+    std::uint32_t started_in = nil;  // which cycle: who has just been given room keeps it
     Phase phase = Phase::unused;
     Instant started;
     std::int32_t fewest() const { return job.least > 0 ? job.least : job.tasks; }
-    std::int64_t asked() const { return job.gpus.thousandths * job.tasks; }
-    std::int64_t holds() const { return job.gpus.thousandths * placed; }
+    std::int64_t asked() const { return job.counted(job.tasks); }
+    std::int64_t holds() const { return job.counted(placed); }
 };
 
 struct TenantRec {
@@ -49,7 +50,7 @@ struct TenantRec {
 };
 
 // Room that is kept for a job.
-struct Claim {
+struct RoomClaim {
     JobNo job = nil;
     std::vector<SeatNo> seats;        // promised
     std::optional<Instant> expected;  // when it should be free; none: unknown
@@ -71,11 +72,12 @@ struct Engine::State {
     std::vector<TenantRec> tenants;
     std::vector<TenantNo> roots;
     std::vector<TenantNo> down;  // everyone, each after its parent
-    std::vector<Claim> claims;
+    std::vector<RoomClaim> claims;
     std::int64_t owed = 0;
-    bool any_hard = false, dues_stale = true, mix_given = false;
+    bool any_hard = false, dues_stale = true, mix_given = false, deciding = false;
     std::int64_t counted = 0, mixed_at = 0;    // tasks submitted, and at the last look at the mix
     std::uint32_t generation = 0;              // of input
+    std::uint32_t cycles = 0;                  // the number of the one that runs, or will
     Instant aged;                              // when usage was last brought up to date
     std::unordered_set<std::uint64_t> failed;  // what found no room in this cycle
     // While victims are looked for, by tenant: how much may be taken from it; 0 none.
@@ -85,8 +87,9 @@ struct Engine::State {
     // engine.cpp
     void enlist(std::vector<JobNo>& list, JobNo job, JobRec::Phase phase);
     void unlist(JobNo job);
-    void hold(JobNo job, std::int64_t tasks);    // of its tenant and everyone above; negative: no longer
-    void expect(JobNo job, std::int64_t tasks);  // likewise, but not yet
+    void hold(JobNo job, std::int64_t gpus);    // thousandths, of its tenant and everyone above; negative: no longer
+    void expect(JobNo job, std::int64_t gpus);  // likewise, but not yet
+    std::int64_t least_of(JobNo job) const { return jobs[job].job.counted(jobs[job].fewest()); }
     void set_ending(JobNo job);
     void seat(JobNo job, SeatNo seat);
     void start(JobNo job, std::span<const FleetIndex::Portion> where, Instant now);
@@ -98,10 +101,12 @@ struct Engine::State {
     std::uint64_t signature(const Job& job) const;
     void grow(Statement& statement, Instant now);
     void clear_stale(Statement& statement, Instant now);
+    void want_reboots(Statement& statement, std::span<const JobNo> waiting) const;
 
     // turns.cpp
     void set_tenants(std::vector<TenantFacts> facts);
     void count_owed();
+    bool within_quota(const Job& job, std::int64_t tasks) const;
     std::optional<Reason> over_quota(const Job& job, std::int64_t tasks) const;
     void divide_now();
     void age(Instant now);
@@ -123,14 +128,14 @@ struct Engine::State {
     bool shrink(JobNo job, Instant now, Statement& statement);
 
     // claims.cpp
-    Claim* claim_of(JobNo job);
+    RoomClaim* claim_of(JobNo job);
     void drop_claim(JobNo job);
     bool drop_undeserved_claims();  // whether there were any
     // As the nodes will be when those marked in `gone` have left.
     void keep_room(JobNo job, std::span<const FleetIndex::Portion> where, std::optional<Instant> expected, bool freed);
     // Its promises, taken back while somebody looks for room, and made again.
-    std::vector<SeatRec> lift(Claim& claim);
-    void lower(Claim& claim, std::span<const SeatRec> lifted);
+    std::vector<SeatRec> lift(RoomClaim& claim);
+    void lower(RoomClaim& claim, std::span<const SeatRec> lifted);
     void settle_claims(Statement& statement, Instant now);
     bool reserve(JobNo job, Instant now);
     bool backfill(JobNo job, Instant now, Statement& statement);

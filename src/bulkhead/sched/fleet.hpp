@@ -23,6 +23,9 @@ struct Resident {
     PeerTrust node{}, gpu{}, instance{}, nvlink{};
     bool on_host_kernel = false;     // a tier below vm
     std::vector<TenantNo> excepted;  // tenants that an exception lets share the kernel
+    std::uint32_t job = ~0u;         // the engine's number of it, where it has one
+    bool ending = false;             // on its way out
+    std::uint16_t tasks = 1;         // of it, on this node
 
     bool excepts(TenantNo other) const;
 };

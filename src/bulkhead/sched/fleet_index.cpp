@@ -16,6 +16,14 @@ std::uint8_t scopes_of(PeerTrust node, PeerTrust gpu, PeerTrust instance, PeerTr
                                      static_cast<unsigned>(instance) << 4 | static_cast<unsigned>(nvlink) << 6);
 }
 
+constexpr std::size_t few_buckets = 64;
+
+// An eighth more than there is, not twice as much: a fleet grows slowly, and its memory is what a node costs.
+template <class T>
+void make_room(std::vector<T>& list, std::size_t more) {
+    if (list.size() + more > list.capacity()) list.reserve(list.size() + list.size() / 8 + more + 64);
+}
+
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
     hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
     return hash ^ hash >> 29;
@@ -50,16 +58,7 @@ std::uint8_t FleetIndex::model(const Gpu& gpu) {
     for (std::size_t i = 0; i < models_.size(); ++i)
         if (models_[i].name == gpu.model && models_[i].slices == gpu.slices) return static_cast<std::uint8_t>(i);
     models_.push_back({gpu.model, gpu.board, gpu.slices});
-    // Shapes that were made before this model was known may want it.
-    for (Shape& shape : shapes_)
-        for (const Want& want : shape.need.wants)
-            if (want.model == gpu.model) {
-                Shape::Option option = shape.options.empty() ? Shape::Option{} : shape.options.front();
-                option.want = want;
-                option.model = static_cast<std::uint8_t>(models_.size() - 1);
-                option.profile = profile(want.profile_name, gpu.board);
-                shape.options.push_back(std::move(option));
-            }
+    for (Shape& shape : shapes_) look_up(shape);  // some may want it
     return static_cast<std::uint8_t>(models_.size() - 1);
 }
 
@@ -98,8 +97,10 @@ std::uint32_t FleetIndex::topology(TopologyLevel level, const std::string& name)
 
 NodeNo FleetIndex::add_node(const Node& node) {
     const auto number = static_cast<NodeNo>(nodes_.size());
+    make_room(nodes_, 1);
     NodeRec& rec = nodes_.emplace_back();
     rec.cells = static_cast<std::uint32_t>(cells_.size());
+    make_room(cells_, node.gpus.size());
     rec.gpus = static_cast<std::uint8_t>(std::min<std::size_t>(node.gpus.size(), 64));
     cells_.resize(cells_.size() + rec.gpus);
     // A node that does not say where it stands stands with nobody.
@@ -128,6 +129,7 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
     {
         NodeRec& rec = nodes_[node];
         rec.kind = as.kind;
+        rec.ending = 0;
         rec.open = as.open;
         rec.board_is_one = as.board_is_one;
         rec.host_busy = as.host_busy;
@@ -153,6 +155,7 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
             rec.hosts = rec.hosts.with(user, PeerTrust::distrusting, PeerTrust::distrusting,
                                        [&](TenantNo tenant) { return tenant_domain(tenant); });
     }
+    std::vector<LeaseKey> seen;
     for (std::size_t i = 0; i < nodes_[node].gpus; ++i) {
         const std::uint8_t number = model(as.gpus[i]);
         Cell& cell = cells_[nodes_[node].cells + i];
@@ -174,6 +177,12 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
             rec.mechanism = seat.mechanism;
             rec.scopes = scopes_of(resident->node, resident->gpu, resident->instance, resident->nvlink);
             rec.host_kernel = resident->on_host_kernel;
+            rec.job = resident->job;
+            const bool first = std::ranges::find(seen, seat.lease) == seen.end();
+            rec.tasks = first ? resident->tasks : 0;
+            if (first) seen.push_back(seat.lease);
+            rec.ending = resident->ending;
+            if (rec.ending) ++nodes_[node].ending;
             link(made);
         }
     }
@@ -202,6 +211,34 @@ void FleetIndex::lose(NodeNo node, std::uint16_t gpu, std::uint8_t slices) {
 void FleetIndex::soil(NodeNo node, std::uint16_t gpu, std::uint8_t slices) {
     cells_[nodes_[node].cells + gpu].available &= static_cast<std::uint8_t>(~slices);
     restate(node);
+}
+
+SeatNo FleetIndex::promise_exactly(const TaskSeat& where, const Job& job, JobNo owner) {
+    const Shape& shape = shapes_[job.shape];
+    SeatRec seat;
+    seat.job = owner;
+    seat.node = where.node;
+    seat.tenant = job.tenant;
+    seat.shape = job.shape;
+    seat.mechanism = shape.need.mechanism;
+    seat.scopes = shape.scopes;
+    seat.host_kernel = shape.need.on_host_kernel;
+    seat.promised = true;
+    for (const std::uint16_t gpu : where.gpus) seat.gpus |= std::uint64_t{1} << gpu;
+    if (!where.seats.empty()) {
+        seat.start = where.seats.front().start;
+        seat.size = where.seats.front().size;
+        seat.share = static_cast<std::uint16_t>(where.seats.front().share);
+    }
+    return promise_again(seat);
+}
+
+bool FleetIndex::wants_reboot(NodeNo node, ShapeNo number, TenantNo tenant) const {
+    const Shape& shape = shapes_[number];
+    const NodeView here = view(node);
+    const Obstacle in_the_way = shape.need.excepted.empty() ? neighbourly(here, shape, Eyes{.tenant = tenant})
+                                                            : neighbourly_excepted(node, shape, tenant);
+    return in_the_way == Obstacle::reboot && able(node, number);
 }
 
 SeatNo FleetIndex::promise_again(const SeatRec& seat) {
@@ -240,6 +277,43 @@ std::uint32_t FleetIndex::domain_of(NodeNo node, TopologyLevel level) const {
     return level == TopologyLevel::node ? node : nodes_[node].topology[static_cast<std::size_t>(level)];
 }
 
+// What each of its wants is on the models there are.
+void FleetIndex::look_up(Shape& shape) {
+    shape.options.clear();
+    constexpr std::uint16_t endless = 0xFFFF;
+    shape.least_whole = shape.least_hole = shape.least_open = shape.need.wants.empty() ? 0 : endless;
+    for (const Want& want : shape.need.wants) {
+        const bool sliced = want.form == Want::Form::instance || want.form == Want::Form::partition;
+        const bool shared = want.form == Want::Form::share && want.count == 1 && want.share < 1000;
+        const auto at_most = [](std::uint16_t& least, std::int64_t value) {
+            least = static_cast<std::uint16_t>(std::min<std::int64_t>(least, value));
+        };
+        at_most(shape.least_whole, sliced || shared ? 0 : want.count);
+        at_most(shape.least_hole, shared ? want.share : 0);
+        at_most(shape.least_open, sliced ? want.size : 0);
+    }
+    std::uint32_t models = 0;
+    for (const Want& want : shape.need.wants)
+        for (std::size_t m = 0; m < models_.size(); ++m)
+            if (models_[m].name == want.model) models |= 1u << (m & 31u);
+    for (const Want& want : shape.need.wants)
+        for (std::size_t m = 0; m < models_.size(); ++m) {
+            if (models_[m].name != want.model) continue;
+            Shape::Option option;
+            option.want = want;
+            option.model = static_cast<std::uint8_t>(m);
+            option.profile = profile(want.profile_name, models_[m].board);
+            const bool sliced = want.form == Want::Form::instance || want.form == Want::Form::partition;
+            option.task = {.cpu = shape.need.cpu * 1000,
+                           .memory = shape.memory_mib,
+                           .gpus = static_cast<std::int32_t>(want.count),
+                           .share = static_cast<std::int32_t>(sliced ? 1000 * want.size / models_[m].slices
+                                                                     : (want.count > 1 ? 1000 : want.share)),
+                           .models = shape.need.any_model ? ~0u : models};
+            shape.options.push_back(std::move(option));
+        }
+}
+
 ShapeNo FleetIndex::shape(const TaskNeed& need) {
     std::string key = fmt::format("{}/{}/{}/{}/{}/{}/{}{}{}", static_cast<int>(need.mechanism), need.cpu, need.memory,
                                   need.nvme, need.rdma, need.any_model, need.on_host_kernel, "", "");
@@ -257,26 +331,7 @@ ShapeNo FleetIndex::shape(const TaskNeed& need) {
     shape.memory_mib = (need.memory + (1 << 20) - 1) >> 20;
     std::ranges::sort(shape.need.kinds);
     shape.scopes = scopes_of(need.sharing.node, need.sharing.gpu, need.sharing.instance, need.sharing.nvlink);
-    std::uint32_t models = 0;
-    for (const Want& want : need.wants)
-        for (std::size_t m = 0; m < models_.size(); ++m)
-            if (models_[m].name == want.model) models |= 1u << (m & 31u);
-    for (const Want& want : need.wants)
-        for (std::size_t m = 0; m < models_.size(); ++m) {
-            if (models_[m].name != want.model) continue;
-            Shape::Option option;
-            option.want = want;
-            option.model = static_cast<std::uint8_t>(m);
-            option.profile = profile(want.profile_name, models_[m].board);
-            const bool sliced = want.form == Want::Form::instance || want.form == Want::Form::partition;
-            option.task = {.cpu = need.cpu * 1000,
-                           .memory = shape.memory_mib,
-                           .gpus = static_cast<std::int32_t>(want.count),
-                           .share = static_cast<std::int32_t>(sliced ? 1000 * want.size / models_[m].slices
-                                                                     : (want.count > 1 ? 1000 : want.share)),
-                           .models = need.any_model ? ~0u : models};
-            shape.options.push_back(std::move(option));
-        }
+    look_up(shape);
     shapes_.push_back(std::move(shape));
     return known->second;
 }
@@ -305,13 +360,15 @@ Mix FleetIndex::observed_mix() const {
 
 void FleetIndex::set_mix(Mix mix) {
     mix_ = std::move(mix);
+    ++mixes_;
     rankings_.clear();
 }
 
 std::size_t FleetIndex::bytes() const {
     std::size_t sum = nodes_.capacity() * sizeof(NodeRec) + cells_.capacity() * sizeof(Cell) +
-                      states_.capacity() * sizeof(StateRec) + state_cells_.capacity() * sizeof(Cell) +
-                      table_.capacity() * sizeof(StateNo) + extras_.capacity() * sizeof(Extra);
+                      states_.capacity() * sizeof(StateRec) + briefs_.capacity() * sizeof(Brief) +
+                      state_cells_.capacity() * sizeof(Cell) + table_.capacity() * sizeof(StateNo) +
+                      extras_.capacity() * sizeof(Extra);
     for (const StateRec& state : states_)
         sum += state.members.capacity() * sizeof(NodeNo) + state.listed.capacity() * sizeof(StateRec::Listed);
     for (const Audience& audience : audiences_)
@@ -532,8 +589,8 @@ void FleetIndex::release(SeatNo number, bool clean) {
     if (seat.ending) --rec.ending;
     unlink(number);
     if (seat.shape != nil) {
-        rec.cpu += shapes_[seat.shape].need.cpu;
-        rec.memory += shapes_[seat.shape].need.memory;
+        rec.cpu += seat.tasks * shapes_[seat.shape].need.cpu;
+        rec.memory += seat.tasks * shapes_[seat.shape].need.memory;
     }
     clean = clean && !seat.promised;
     if (rec.extra != nil && clean) {
@@ -604,7 +661,8 @@ NodeView FleetIndex::view(NodeNo node) const {
 }
 
 NodeView FleetIndex::view(const StateRec& state) const {
-    return {.cells = std::span{state_cells_}.subspan(state.cells, state.gpus),
+    return {.known = &state.known,
+            .cells = std::span{state_cells_}.subspan(state.cells, state.gpus),
             .cpu = state.cpu,
             .memory = state.memory,
             .kind = state.kind,
@@ -661,7 +719,11 @@ StateNo FleetIndex::intern(NodeNo node) {
         }
     if (number == nil) {
         number = static_cast<StateNo>(states_.size());
+        make_room(states_, 1);
+        make_room(briefs_, 1);
+        make_room(state_cells_, rec.gpus);
         StateRec& made = states_.emplace_back();
+        briefs_.emplace_back();
         made.cells = static_cast<std::uint32_t>(state_cells_.size());
         made.gpus = rec.gpus;
         state_cells_.resize(state_cells_.size() + rec.gpus);
@@ -681,9 +743,19 @@ StateNo FleetIndex::intern(NodeNo node) {
     state.board_is_one = rec.board_is_one;
     state.host_busy = rec.host_busy;
     state.can_reboot = rec.can_reboot;
-    state.birth = ++births_;
-    state.count = 0;
+    Brief& brief = briefs_[number];
+    brief = {.birth = ++births_, .cpu = static_cast<std::int32_t>(std::clamp<std::int64_t>(rec.cpu, -1, 1 << 30))};
+    for (const Cell& cell : scratch_cells_) {
+        const bool empty = is_empty(cell);
+        brief.whole = static_cast<std::uint8_t>(brief.whole + (empty ? 1 : 0));
+        const auto hole = static_cast<std::uint16_t>(empty                               ? 1000
+                                                     : cell.use > 1 && cell.taken < 1000 ? 1000 - cell.taken
+                                                                                         : 0);
+        brief.hole = std::max(brief.hole, hole);
+        if (cell.use == 0) brief.open = std::max(brief.open, static_cast<std::uint8_t>(std::popcount(cell.open())));
+    }
     state.members.clear();
+    state.known = {};
     state.free = 0;
     for (const Cell& cell : scratch_cells_) state.free += 1000 - std::min<std::int64_t>(1000, cell.taken);
     table_[at] = number;
@@ -695,7 +767,7 @@ void FleetIndex::leave(NodeNo node) {
     const StateNo old = nodes_[node].state;
     if (old == nil) return;
     StateRec& state = states_[old];
-    if (--state.count > 0) return;
+    if (--briefs_[old].count > 0) return;
     unlist(old);
     --live_states_;
     state.members.clear();
@@ -730,7 +802,7 @@ void FleetIndex::restate(NodeNo node) {
     leave(node);
     nodes_[node].state = next;
     StateRec& state = states_[next];
-    if (state.members.size() > 64 + 4 * static_cast<std::size_t>(state.count)) {
+    if (state.members.size() > 64 + 4 * static_cast<std::size_t>(briefs_[next].count)) {
         std::erase_if(state.members, [&](NodeNo member) { return nodes_[member].state != next || member == node; });
         std::ranges::sort(state.members);
         const auto [first, last] = std::ranges::unique(state.members);
@@ -738,7 +810,7 @@ void FleetIndex::restate(NodeNo node) {
     }
     state.members.push_back(node);
     std::ranges::push_heap(state.members, std::greater<>{});
-    if (++state.count == 1) {
+    if (++briefs_[next].count == 1) {
         ++live_states_;
         list(next);
     }
@@ -752,8 +824,8 @@ void FleetIndex::sweep() {
     std::ranges::fill(table_, nil);
     kept_states_ = 0;
     for (StateNo number = 0; number < states_.size(); ++number) {
-        StateRec& state = states_[number];
-        if (state.count == 0) {
+        const StateRec& state = states_[number];
+        if (briefs_[number].count == 0) {
             if (!spare[number]) spare_states_.push_back(number);
             continue;
         }
@@ -848,10 +920,10 @@ void FleetIndex::list(StateNo number) {
         audience.live.push_back(number);
         if (audience.log.size() > 256 + 4 * audience.live.size()) {
             audience.log.clear();
-            for (const StateNo live : audience.live) audience.log.push_back({live, states_[live].birth});
+            for (const StateNo live : audience.live) audience.log.push_back({live, briefs_[live].birth});
             ++audience.edition;
         } else {
-            audience.log.push_back({number, states_[number].birth});
+            audience.log.push_back({number, briefs_[number].birth});
         }
     }
 }
@@ -912,7 +984,7 @@ std::optional<FleetIndex::Entry> FleetIndex::entry(StateNo number, const Shape& 
     return Entry{.good = choice->good * (1 << 20) + choice->fullness,
                  .tie = -(state.cpu << 24) - (state.memory >> 30),
                  .hash = state.hash,
-                 .known = {number, state.birth}};
+                 .known = {number, briefs_[number].birth}};
 }
 
 std::optional<FleetIndex::Standing> FleetIndex::standing(NodeNo node, ShapeNo shape, TenantNo tenant) const {
@@ -922,30 +994,48 @@ std::optional<FleetIndex::Standing> FleetIndex::standing(NodeNo node, ShapeNo sh
     return Standing{found->good, found->tie};
 }
 
-const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo shape, const Eyes& eyes) {
-    Audience& audience = audiences_[of];
-    Ranking& ranking = rankings_[std::uint64_t{of} << 32 | shape];
-    if (ranking.edition != audience.edition) {
-        ranking.heap.clear();
-        ranking.read = 0;
-        ranking.edition = audience.edition;
+bool FleetIndex::may_take(const Brief& brief, const Shape& shape) const {
+    return brief.cpu >= shape.need.cpu && brief.whole >= shape.least_whole && brief.hole >= shape.least_hole &&
+           brief.open >= shape.least_open;
+}
+
+const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo number, const Eyes& eyes) {
+    const Audience& audience = audiences_[of];
+    const Shape& shape = shapes_[number];
+    // A few buckets are looked at faster than a ranking is kept.
+    if (audience.live.size() <= few_buckets) {
+        bool any = false;
+        for (const StateNo state : audience.live) {
+            if (!may_take(briefs_[state], shape)) continue;
+            const auto found = entry(state, shape, eyes);
+            if (!found || (any && !(scanned_ < *found))) continue;
+            scanned_ = *found;
+            any = true;
+        }
+        return any ? &scanned_ : nullptr;
     }
-    if (ranking.read < audience.log.size()) {
-        const bool from_nothing = ranking.heap.empty();
-        for (; ranking.read < audience.log.size(); ++ranking.read) {
-            const Known known = audience.log[ranking.read];
-            const StateRec& state = states_[known.state];
-            if (state.birth != known.birth || state.count == 0) continue;
-            if (const auto found = entry(known.state, shapes_[shape], eyes)) {
+    Ranking& ranking = rankings_[std::uint64_t{of} << 32 | number];
+    const std::size_t unread = audience.log.size() - (ranking.edition == audience.edition ? ranking.read : 0);
+    if (ranking.edition != audience.edition || unread > audience.live.size()) {
+        ranking.heap.clear();
+        for (const StateNo state : audience.live)
+            if (may_take(briefs_[state], shape))
+                if (const auto found = entry(state, shape, eyes)) ranking.heap.push_back(*found);
+        std::make_heap(ranking.heap.begin(), ranking.heap.end());
+        ranking.edition = audience.edition;
+    } else {
+        for (std::size_t i = ranking.read; i < audience.log.size(); ++i) {
+            const Known known = audience.log[i];
+            if (!alive(known) || !may_take(briefs_[known.state], shape)) continue;
+            if (const auto found = entry(known.state, shape, eyes)) {
                 ranking.heap.push_back(*found);
-                if (!from_nothing) std::push_heap(ranking.heap.begin(), ranking.heap.end());
+                std::push_heap(ranking.heap.begin(), ranking.heap.end());
             }
         }
-        if (from_nothing) std::make_heap(ranking.heap.begin(), ranking.heap.end());
     }
+    ranking.read = static_cast<std::uint32_t>(audience.log.size());
     while (!ranking.heap.empty()) {
-        const Known known = ranking.heap.front().known;
-        if (states_[known.state].birth == known.birth && states_[known.state].count > 0) return &ranking.heap.front();
+        if (alive(ranking.heap.front().known)) return &ranking.heap.front();
         std::pop_heap(ranking.heap.begin(), ranking.heap.end());
         ranking.heap.pop_back();
     }

@@ -36,6 +36,7 @@ struct SeatRec {
     SeatNo next_of_job = nil;
     ShapeNo shape = nil;
     std::uint16_t share = 1000;
+    std::uint16_t tasks = 1;  // as many take cores and memory here; a drawn one may be a part of a task, or several
     std::uint16_t drive = 0xFFFF, function = 0xFFFF;
     std::uint8_t start = 0, size = 0, profile = 0;  // profile 0: the GPU itself
     Mechanism mechanism{};
@@ -55,12 +56,20 @@ struct Shape {
     TaskNeed need;
     std::vector<Option> options;
     std::int64_t memory_mib = 0;
+    std::uint16_t least_whole = 0, least_hole = 0, least_open = 0;  // without which a node takes no task of it
     std::uint8_t scopes = 0;
     std::int64_t seen = 0;  // tasks of this shape that were submitted
 };
 
 // What a node, a bucket or a supposition looks like to a request.
 struct NodeView {
+    // The fragmentation of its room, once somebody asked: of GPUs of one model, under one mix.
+    struct Known {
+        std::int64_t fragmentation = 0;
+        std::uint32_t mix = 0;
+        std::uint32_t model = 0;
+    };
+    Known* known = nullptr;
     std::span<const Cell> cells;
     std::int64_t cpu = 0, memory = 0;
     std::uint32_t kind = 0;
@@ -113,6 +122,7 @@ public:
     const SeatRec& seat(SeatNo seat) const { return seats_[seat]; }
     SeatRec& seat(SeatNo seat) { return seats_[seat]; }
     SeatNo first_seat(NodeNo node) const { return nodes_[node].seats; }
+    Company residents(NodeNo node) const { return nodes_[node].residents; }
     std::int64_t free_thousandths() const { return free_; }    // on open nodes, dirty slices with them
     std::int64_t total_thousandths() const { return total_; }  // of all that is not lost
     std::size_t distinct_states() const { return live_states_; }
@@ -139,6 +149,7 @@ public:
     std::vector<Portion> gang(const Job& job, std::int32_t tasks);
     // The most tasks of the job that fit in one place where they may be together.
     std::int64_t most(const Job& job) const;
+    std::int64_t memo_capacity(NodeNo node, ShapeNo shape, TenantNo tenant) const;
     SeatNo take(NodeNo node, ShapeNo shape, const Job& job, JobNo owner);  // one task; there must be room
     SeatNo take_exactly(const TaskSeat& where, ShapeNo shape, const Job& job, JobNo owner);
     void release(SeatNo seat, bool clean);
@@ -148,6 +159,8 @@ public:
     void promise(const Portion& where, const Job& job, JobNo owner, const Gone& gone, std::vector<SeatNo>& out);
     bool any_ending(NodeNo node) const { return nodes_[node].ending > 0; }
     SeatNo promise_again(const SeatRec& seat);
+    SeatNo promise_exactly(const TaskSeat& where, const Job& job, JobNo owner);
+    bool wants_reboot(NodeNo node, ShapeNo shape, TenantNo tenant) const;  // and nothing else stands in the way
     bool unsettled(SeatNo promised) const;  // what it is promised is not free yet, but will be
     void set_ending(SeatNo seat, bool is);
     TaskSeat described(SeatNo seat) const;
@@ -209,8 +222,8 @@ private:
     struct StateRec {
         std::uint64_t hash = 0;
         std::int64_t cpu = 0, memory = 0, free = 0;
-        std::uint32_t cells = 0, kind = 0, drives = 0, birth = 0;
-        std::int32_t count = 0;
+        mutable NodeView::Known known;
+        std::uint32_t cells = 0, kind = 0, drives = 0;
         Company residents, fabric, hosts;
         std::uint16_t functions = 0;
         std::uint8_t gpus = 0;
@@ -220,6 +233,15 @@ private:
             std::uint32_t audience = 0, at = 0;
         };
         std::vector<Listed> listed;
+    };
+    // What most often decides that a bucket is of no use, kept together: it is looked at far more often than the rest.
+    struct Brief {
+        std::uint32_t birth = 0;
+        std::int32_t count = 0;
+        std::int32_t cpu = 0;
+        std::uint16_t hole = 0;  // the largest share of a GPU that is free
+        std::uint8_t whole = 0;  // empty GPUs
+        std::uint8_t open = 0;   // the most open slices of a GPU that is not held as a whole
     };
     struct Known {
         StateNo state = nil;
@@ -275,6 +297,11 @@ private:
                                        const Eyes& eyes) const;
     std::optional<Entry> entry(StateNo state, const Shape& shape, const Eyes& eyes) const;
     const Entry* top(std::uint32_t audience, ShapeNo shape, const Eyes& eyes);
+    bool alive(Known known) const {
+        return briefs_[known.state].birth == known.birth && briefs_[known.state].count > 0;
+    }
+    // False: it certainly does not take a task of the shape.
+    bool may_take(const Brief& brief, const Shape& shape) const;
     struct Looks {
         struct Look {
             std::uint32_t audience = 0;
@@ -302,6 +329,7 @@ private:
     void unlink(SeatNo seat);
     SeatNo new_seat();
     std::uint8_t model(const Gpu& gpu);
+    void look_up(Shape& shape);
     std::uint8_t profile(const std::string& name, const gpu::Board* board);
     std::uint32_t drive_list(const std::vector<std::int64_t>& sizes);
     std::uint32_t topology(TopologyLevel level, const std::string& name);
@@ -329,6 +357,7 @@ private:
     std::unordered_map<std::string, std::uint32_t> topology_numbers_;
 
     std::vector<StateRec> states_;
+    std::vector<Brief> briefs_;  // of each
     std::vector<StateNo> spare_states_;
     std::vector<Cell> state_cells_;
     std::vector<StateNo> table_;  // open addressing by hash
@@ -339,8 +368,10 @@ private:
     std::unordered_map<std::uint64_t, Ranking> rankings_;
     std::vector<std::uint64_t> scratch_keys_;
     std::vector<Cell> scratch_cells_;
-    std::vector<std::int32_t> memo_;  // room by bucket, while one gang is looked at
+    mutable std::vector<std::int32_t> memo_;  // room by bucket, while one gang is looked at
+    Entry scanned_;
     std::optional<Mix> mix_;
+    std::uint32_t mixes_ = 0;  // so many were set
     std::int64_t free_ = 0, total_ = 0;
 };
 
@@ -359,8 +390,8 @@ void FleetIndex::suppose(Supposed& out, NodeNo node, const Gone& gone) const {
         const SeatRec& seat = seats_[s];
         if (gone(seat)) {
             if (seat.shape != nil) {
-                cpu += shapes_[seat.shape].need.cpu;
-                memory += shapes_[seat.shape].need.memory;
+                cpu += seat.tasks * shapes_[seat.shape].need.cpu;
+                memory += seat.tasks * shapes_[seat.shape].need.memory;
             }
             if (seat.function != 0xFFFF) ++functions;
             continue;

@@ -1,6 +1,7 @@
 #include "bulkhead/sched/packing.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace bulkhead::sched {
@@ -99,12 +100,28 @@ Mix::Mix(std::vector<Part> parts, std::span<const NodeRoom> fleet) {
     std::ranges::sort(merged, [](const Part& a, const Part& b) {
         return std::pair{-a.count, a.shape} < std::pair{-b.count, b.shape};
     });
+    std::vector<Part> usual;
     for (const Part& part : merged) {
         if (tasks_ * 100 >= all * 95) break;
         tasks_ += part.count;
-        usual_.push_back(part);
+        usual.push_back(part);
     }
-    std::ranges::sort(usual_, {}, [](const Part& part) { return part.shape.share; });
+    const auto group_of = [](const Part& part) {
+        return std::tuple{part.shape.share, part.shape.gpus, part.shape.models};
+    };
+    std::ranges::sort(usual, {},
+                      [&](const Part& part) { return std::tuple_cat(group_of(part), std::tuple{part.shape.cpu}); });
+    for (std::size_t i = 0; i < usual.size(); ++i) {
+        if (i == 0 || group_of(usual[i]) != group_of(usual[i - 1])) {
+            const auto at = static_cast<std::uint32_t>(i);
+            groups_.push_back({usual[i].shape.share, usual[i].shape.gpus, usual[i].shape.models, at, at, 0});
+        }
+        Group& group = groups_.back();
+        group.count += usual[i].count;
+        ++group.last;
+        cores_.push_back(usual[i].shape.cpu);
+        up_to_.push_back(group.count);
+    }
 }
 
 std::int64_t Mix::fragmentation(const NodeRoom& room) const {
@@ -113,12 +130,16 @@ std::int64_t Mix::fragmentation(const NodeRoom& room) const {
     const std::int64_t all = room.gpu_free();
     std::int64_t sum = 0, too_small = 0;
     std::size_t passed = 0;  // GPUs with less than the share looked at; shares only grow
-    for (const Part& part : usual_) {
-        const TaskShape& shape = part.shape;
-        while (passed < room.gpus && sorted[passed] < shape.share) too_small += sorted[passed++];
-        const bool served = shape.gpus > 0 && shape.cpu <= room.cpu && (shape.models >> room.model & 1u) != 0 &&
-                            static_cast<std::int32_t>(room.gpus - passed) >= shape.gpus;
-        sum += part.count * (served ? too_small : all);
+    for (const Group& group : groups_) {
+        while (passed < room.gpus && sorted[passed] < group.share) too_small += sorted[passed++];
+        std::int64_t served = 0;
+        if (group.gpus > 0 && (group.models >> room.model & 1u) != 0 &&
+            static_cast<std::int32_t>(room.gpus - passed) >= group.gpus) {
+            const auto first = cores_.begin() + group.first;
+            const auto beyond = std::upper_bound(first, cores_.begin() + group.last, room.cpu);
+            if (beyond != first) served = up_to_[static_cast<std::size_t>(beyond - cores_.begin()) - 1];
+        }
+        sum += served * too_small + (group.count - served) * all;
     }
     return sum;
 }
@@ -128,8 +149,10 @@ std::int64_t Mix::stranded(const NodeRoom& room) const {
     return std::max<std::int64_t>(0, room.gpu_free() - room.cpu * gpu_ / cpu_);
 }
 
-PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed) {
-    const std::int64_t before = mix.fragmentation(room), stranded_before = mix.stranded(room), tasks = mix.tasks();
+PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed,
+                 std::optional<std::int64_t> known) {
+    const std::int64_t before = known ? *known : mix.fragmentation(room), stranded_before = mix.stranded(room),
+                       tasks = mix.tasks();
     const bool breaks_board = room.gpus == board && idle(room);
     const bool could_go_elsewhere = task.gpus > 0 && task.models == any_model;
     const auto score = [&](std::size_t gpu) {

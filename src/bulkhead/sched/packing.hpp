@@ -15,6 +15,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -68,9 +69,17 @@ public:
     const HolePrices& holes() const { return holes_; }
 
 private:
-    std::vector<Part> usual_;         // by share, the smallest first; memory does not matter
-    std::int64_t tasks_ = 0;          // of `usual_`
-    std::int64_t cpu_ = 0, gpu_ = 0;  // of all that ask for GPUs
+    // The usual shapes that differ in cores alone, by share, the smallest first; memory does not matter.
+    struct Group {
+        std::int32_t share = 0, gpus = 0;
+        std::uint32_t models = 0;
+        std::uint32_t first = 0, last = 0;  // into the two below
+        std::int64_t count = 0;
+    };
+    std::vector<Group> groups_;
+    std::vector<std::int64_t> cores_, up_to_;  // of each shape, and how many tasks ask for no more
+    std::int64_t tasks_ = 0;                   // of `usual_`
+    std::int64_t cpu_ = 0, gpu_ = 0;           // of all that ask for GPUs
     std::array<std::int64_t, 32> wanted_{};
     HolePrices holes_;
 };
@@ -88,6 +97,8 @@ struct PackedPlace {
 };
 // The best GPU of the node for a task that it takes; of equals the first. `allowed`: one bit for each GPU that a task
 // for one GPU may go to; there must be one with room.
-PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed = ~0u);
+// `before`: the room's fragmentation, where the caller knows it.
+PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed = ~0u,
+                 std::optional<std::int64_t> before = {});
 
 }  // namespace bulkhead::sched

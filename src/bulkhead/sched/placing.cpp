@@ -179,7 +179,13 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
         if (!fits) continue;
         Choice found{.option = number};
         if (mix_ && static_cast<std::size_t>(option.want.count) <= most_gpus_of_node) {
-            const PackedPlace place = pack(*mix_, room, option.task, allowed);
+            std::optional<std::int64_t> before;
+            if (NodeView::Known* known = view.known; known != nullptr) {
+                if (known->mix != mixes_ || known->model != option.model)
+                    *known = {mix_->fragmentation(room), mixes_, option.model};
+                before = known->fragmentation;
+            }
+            const PackedPlace place = pack(*mix_, room, option.task, allowed, before);
             found.good = place.score.good;
             found.fullness = place.score.fullness;
             found.gpu = at[place.gpu];
@@ -310,10 +316,10 @@ FleetIndex::Tally FleetIndex::tally(const Job& job) const {
             count(view(node), neighbourly_excepted(node, shape, job.tenant), 1);
         return tally;
     }
-    for (const StateRec& state : states_)
-        if (state.count > 0) {
-            const NodeView here = view(state);
-            count(here, neighbourly(here, shape, Eyes{.tenant = job.tenant}), state.count);
+    for (StateNo number = 0; number < states_.size(); ++number)
+        if (briefs_[number].count > 0) {
+            const NodeView here = view(states_[number]);
+            count(here, neighbourly(here, shape, Eyes{.tenant = job.tenant}), briefs_[number].count);
         }
     return tally;
 }
@@ -405,13 +411,9 @@ std::vector<FleetIndex::Portion> FleetIndex::gang(const Job& job, std::int32_t t
     const Shape& shape = shapes_[job.shape];
     const std::int32_t unit = job.group > 1 && job.group_within != TopologyLevel::none ? job.group : 1;
     const bool anywhere = job.within == TopologyLevel::none;
-    // Room by buckets: what one node of a bucket takes, all of them take.
     memo_.assign(states_.size(), -1);
-    const auto room_on = [&](NodeNo node) -> std::int32_t {
-        if (!shape.need.excepted.empty()) return static_cast<std::int32_t>(capacity(node, job.shape, job.tenant));
-        std::int32_t& known = memo_[nodes_[node].state];
-        if (known < 0) known = static_cast<std::int32_t>(capacity(node, job.shape, job.tenant));
-        return known;
+    const auto room_on = [&](NodeNo node) {
+        return static_cast<std::int32_t>(memo_capacity(node, job.shape, job.tenant));
     };
     if (anywhere) {
         std::vector<Portion> room;
@@ -480,18 +482,30 @@ std::int64_t FleetIndex::whole_gpus_of(const Shape& shape) {
     return shape.options.empty() ? 0 : least;
 }
 
+// What one node of a bucket takes, all of them take. The caller has cleared the memory.
+std::int64_t FleetIndex::memo_capacity(NodeNo node, ShapeNo number, TenantNo tenant) const {
+    const Shape& shape = shapes_[number];
+    if (!shape.need.excepted.empty()) return capacity(node, number, tenant);
+    std::int32_t& known = memo_[nodes_[node].state];
+    if (known < 0)
+        known = may_take(briefs_[nodes_[node].state], shape) ? static_cast<std::int32_t>(capacity(node, number, tenant))
+                                                             : 0;
+    return known;
+}
+
 std::int64_t FleetIndex::most(const Job& job) const {
+    memo_.assign(states_.size(), -1);
     std::int64_t best = 0;
     const std::int64_t unit = job.group > 1 && job.group_within != TopologyLevel::none ? job.group : 1;
     const auto sum = [&](std::span<const NodeNo> nodes) {
         std::int64_t room = 0;
         if (unit == 1) {
-            for (const NodeNo node : nodes) room += capacity(node, job.shape, job.tenant);
+            for (const NodeNo node : nodes) room += memo_capacity(node, job.shape, job.tenant);
             return room;
         }
         std::unordered_map<std::uint32_t, std::int64_t> bins;
         for (const NodeNo node : nodes)
-            bins[domain_of(node, job.group_within)] += capacity(node, job.shape, job.tenant);
+            bins[domain_of(node, job.group_within)] += memo_capacity(node, job.shape, job.tenant);
         for (const auto& [bin, here] : bins) room += here / unit * unit;
         return room;
     };

@@ -27,6 +27,7 @@ public:
         if (a == b) return PeerTrust::same_tenant;
         return domain_[a] != 0 && domain_[a] == domain_[b] ? PeerTrust::same_domain : PeerTrust::distrusting;
     }
+    std::uint32_t domain(TenantNo tenant) const { return domain_[tenant]; }  // 0: trusts nobody
     // The tenant and everyone above it, itself first.
     const std::vector<TenantNo>& line(TenantNo tenant) const { return lines_[tenant]; }
 

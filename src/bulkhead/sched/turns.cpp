@@ -83,9 +83,24 @@ void Engine::State::count_owed() {
     for (const TenantRec& tenant : tenants) owed += tenant.owed;
 }
 
-std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tasks) const {
-    const std::int64_t asked = job.gpus.thousandths * tasks;
+bool Engine::State::within_quota(const Job& job, std::int64_t tasks) const {
+    const std::int64_t asked = job.counted(tasks);
     std::int64_t own = 0;
+    for (const TenantNo number : tenants[job.tenant].line) {
+        const TenantRec& tenant = tenants[number];
+        if (tenant.facts.limit && tenant.held + asked > tenant.facts.limit->thousandths) return false;
+        if (tenant.facts.hard && tenant.held + asked > tenant.facts.guarantee.thousandths) return false;
+        if (!job.preemptible && tenant.pinned + asked > tenant.guarantee) return false;
+        own += tenant.owed;
+    }
+    // What hard partitions are owed is never lent: whoever takes beyond its own leaves that much.
+    const std::int64_t others = owed - own, beyond = asked - std::min(asked, own);
+    return others <= 0 || beyond <= 0 || fleet.free_thousandths() - beyond >= others;
+}
+
+std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tasks) const {
+    if (within_quota(job, tasks)) return std::nullopt;
+    const std::int64_t asked = job.counted(tasks);
     for (const TenantNo number : tenants[job.tenant].line) {
         const TenantRec& tenant = tenants[number];
         std::optional<std::int64_t> limit;
@@ -101,13 +116,8 @@ std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tas
                           {{"asked", print(Gpus{asked})},
                            {"held", print(Gpus{tenant.pinned})},
                            {"guarantee", print(Gpus{tenant.guarantee})}}};
-        own += tenant.owed;
     }
-    // What hard partitions are owed is never lent: whoever takes beyond its own leaves that much.
-    const std::int64_t others = owed - own, beyond = asked - std::min(asked, own);
-    if (others > 0 && beyond > 0 && fleet.free_thousandths() - beyond < others)
-        return Reason{"wait.reserved", {{"asked", print(Gpus{asked})}}};
-    return std::nullopt;
+    return Reason{"wait.reserved", {{"asked", print(Gpus{asked})}}};
 }
 
 void Engine::State::divide_now() {
@@ -246,14 +256,14 @@ std::optional<JobNo> Engine::State::next_in_turn() {
 }
 
 bool Engine::State::fits_due(JobNo number) const {
-    const std::int64_t asked = jobs[number].job.gpus.thousandths * jobs[number].fewest();
+    const std::int64_t asked = least_of(number);
     return std::ranges::all_of(tenants[jobs[number].job.tenant].line,
                                [&](TenantNo holder) { return asked <= tenants[holder].due; });
 }
 
 bool Engine::State::deserves(JobNo number) const {
     const JobRec& job = jobs[number];
-    const std::int64_t asked = job.job.gpus.thousandths * job.fewest();
+    const std::int64_t asked = least_of(number);
     const TenantRec& tenant = tenants[job.job.tenant];
     if (!tenant.children.empty() && tenant.own_will_hold() + asked > tenant.own_due) return false;
     return std::ranges::all_of(

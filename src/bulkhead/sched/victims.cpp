@@ -18,9 +18,18 @@ using Phase = JobRec::Phase;
 namespace {
 
 constexpr std::int64_t everything = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t pairs_tried = 12;    // victims on one node among which every pair is tried
-constexpr std::size_t domains_tried = 64;  // of those in which a gang could be made room for
-constexpr int targets_tried = 3;           // nodes for which a consolidation is tried out
+constexpr std::size_t seats_looked_at = 8192;  // before a single victim that will do is good enough
+constexpr std::size_t pairs_tried = 12;        // victims on one node among which every pair is tried
+constexpr std::size_t domains_tried = 64;      // of those in which a gang could be made room for
+constexpr int targets_tried = 3;               // nodes for which a consolidation is tried out
+
+bool same_places(const Binding& a, const Binding& b) {
+    return std::ranges::equal(a.tasks, b.tasks, [](const TaskSeat& x, const TaskSeat& y) {
+        return x.node == y.node && x.gpus == y.gpus &&
+               std::ranges::equal(x.seats, y.seats,
+                                  [](const Seat& s, const Seat& t) { return s.start == t.start && s.size == t.size; });
+    });
+}
 
 }  // namespace
 
@@ -55,7 +64,7 @@ void Engine::State::mark_takeable(const Job& job, Action action, bool gently) {
         std::ranges::fill(takeable, everything);
         return;
     }
-    const std::int64_t asked = job.gpus.thousandths * (job.least > 0 ? job.least : job.tasks);
+    const std::int64_t asked = job.counted(job.least > 0 ? job.least : job.tasks);
     const std::vector<TenantNo>& mine = tenants[job.tenant].line;
     // A branch: a tenant with everyone below, or one tenant's own work beside its children.
     struct Branch {
@@ -137,7 +146,7 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
     const auto may_go = [&](JobNo victim) {
         const JobRec& rec = jobs[victim];
         if (rec.phase != Phase::running || rec.holds() > takeable[rec.job.tenant]) return false;
-        if (rec.evicted_in == generation || victim == number) return false;
+        if (rec.evicted_in == generation || rec.started_in == cycles || victim == number) return false;
         if (action == Action::preempt && urgency(rec.job, now) >= urgency_of_claimant) return false;
         std::int64_t& runs = least[rec.job.tenant];
         if (runs < 0) runs = least_run(rec.job.tenant, job.tenant, action).ms;
@@ -170,8 +179,39 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
 
     if (tasks == 1) {
         std::vector<std::pair<std::int64_t, JobNo>> here;  // what each would lose
-        for (NodeNo node = 0; node < fleet.nodes(); ++node) {
-            if (fleet.first_seat(node) == nil) continue;
+        // Which domains have anybody to take from: most nodes need not be looked at.
+        std::vector<bool> near;
+        for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant)
+            if (takeable[tenant] > 0) {
+                const std::uint32_t domain = fleet.tenant_domain(tenant);
+                if (domain >= near.size()) near.resize(domain + 1);
+                near[domain] = true;
+            }
+        const auto worth_a_look = [&](NodeNo node) {
+            const Company company = fleet.residents(node);
+            switch (company.kind()) {
+                case Company::Kind::nobody:
+                    return false;
+                case Company::Kind::tenant:
+                    return takeable[company.id()] > 0;
+                case Company::Kind::domain:
+                    return company.id() < near.size() && near[company.id()];
+                case Company::Kind::strangers:
+                    return true;
+            }
+            return true;
+        };
+        // Not always from the same end: the first nodes would pay for everybody.
+        const auto all = static_cast<std::uint64_t>(fleet.nodes());
+        const std::uint64_t first = all == 0 ? 0 : static_cast<std::uint64_t>(job.key) * 0x9E3779B97F4A7C15u % all;
+        std::size_t looked = 0;
+        for (std::uint64_t step = 0; step < all; ++step) {
+            const auto node = static_cast<NodeNo>((first + step) % all);
+            if (!worth_a_look(node)) continue;
+            if (best && best->victims.size() <= 1 && looked > seats_looked_at) {
+                best->budget_spent = true;
+                break;
+            }
             here.clear();
             bool checked = false;
             std::int64_t touched = fleet.whole(node);
@@ -179,6 +219,7 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
                 return Plan{{}, {{node, 1}}, 0, false};
             for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
                 const SeatRec& seat = fleet.seat(s);
+                ++looked;
                 if (!may_seat(seat) || !may_go(seat.job)) continue;
                 touched += std::popcount(seat.gpus);
                 const std::int64_t lost = cost_of(seat.job);
@@ -351,7 +392,7 @@ bool Engine::State::shrink(JobNo number, Instant now, Statement& statement) {
             std::int64_t chosen = 0;
             for (const SeatNo other : here) chosen += fleet.seat(other).job == seat.job ? 1 : 0;
             if (rec.placed - chosen <= rec.job.least) continue;
-            if (!own && rec.job.gpus.thousandths * (chosen + 1) > takeable[seat.tenant]) continue;
+            if (!own && rec.job.counted(chosen + 1) > takeable[seat.tenant]) continue;
             here.push_back(s);
             touched += std::popcount(seat.gpus);
         }
@@ -394,8 +435,9 @@ bool Engine::State::shrink(JobNo number, Instant now, Statement& statement) {
             fleet.seat(before).next_of_job = fleet.seat(seat).next_of_job;
         }
         fleet.release(seat, !settings.wipes);
+        const std::int64_t before = rec.holds();
         --rec.placed;
-        hold(victim, -1);
+        hold(victim, rec.holds() - before);
     }
     dues_stale = true;
     const FleetIndex::Portion where{best->first, 1};
@@ -406,7 +448,7 @@ bool Engine::State::shrink(JobNo number, Instant now, Statement& statement) {
 
 bool Engine::State::consolidate(JobNo number, Instant now, Statement& statement) {
     const JobRec& rec = jobs[number];
-    if (settings.moves == 0 || fleet.free_thousandths() < rec.job.gpus.thousandths * rec.fewest()) return false;
+    if (settings.moves == 0 || fleet.free_thousandths() < rec.job.counted(rec.fewest())) return false;
     std::vector<NodeNo> avoid;
     for (int attempt = 0; attempt < targets_tried; ++attempt) {
         auto plan = find_victims(number, Action::consolidate, now, false, avoid);
@@ -461,7 +503,9 @@ bool Engine::State::consolidate(JobNo number, Instant now, Statement& statement)
             continue;
         }
         for (Moved& each : moved) {
+            if (same_places(each.from, each.to)) continue;
             jobs[each.job].evicted_in = generation;
+            jobs[each.job].started = now;  // it begins again from its last checkpoint
             Move move{.workload = jobs[each.job].job.key, .claimant = rec.job.key, .from = {}, .to = {}};
             for (const TaskSeat& task : each.from.tasks) {
                 move.from.push_back(task.node);
@@ -493,16 +537,16 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
     const bool waits_already = claim_of(number) != nullptr;
     if (waits_already) {
         lifted = lift(*claim_of(number));
-        expect(number, -jobs[number].fewest());
+        expect(number, -least_of(number));
     }
     const auto done = [&](bool helped) {
         if (!waits_already) return helped;
         if (helped) {
-            const auto before = std::ranges::find(claims, number, &Claim::job);
+            const auto before = std::ranges::find(claims, number, &RoomClaim::job);
             claims.erase(before);  // the first is the older one; what was kept then is kept anew, or used
         } else {
             lower(*claim_of(number), lifted);
-            expect(number, jobs[number].fewest());
+            expect(number, least_of(number));
         }
         return helped;
     };
@@ -521,9 +565,9 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
             std::int64_t freed = 0;
             for (const JobNo victim : plan->victims) freed += jobs[victim].placed;
             bool enough = true;
-            for (const JobNo victim : plan->victims) hold(victim, -jobs[victim].placed);
+            for (const JobNo victim : plan->victims) hold(victim, -jobs[victim].holds());
             enough = !over_quota(job, jobs[number].fewest());
-            for (const JobNo victim : plan->victims) hold(victim, jobs[victim].placed);
+            for (const JobNo victim : plan->victims) hold(victim, jobs[victim].holds());
             if (!enough || freed == 0) continue;
         }
         gone.assign(jobs.size(), false);

@@ -7,7 +7,7 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
     const JobRec& rec = jobs[number];
     Waiting waiting{.workload = rec.job.key, .reasons = {}, .expected_ms = {}};
     std::vector<Reason>& reasons = waiting.reasons;
-    for (const Claim& claim : claims)
+    for (const RoomClaim& claim : claims)
         if (claim.job == number) {
             reasons.push_back({claim.freed_for_it ? "wait.freeing" : "wait.kept",
                                {{"tasks", static_cast<std::int64_t>(claim.seats.size())}}});
@@ -26,7 +26,8 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
     say("wait.nvlink", Obstacle::nvlink);
     say("wait.host", Obstacle::host);
     say("wait.reboot", Obstacle::reboot);
-    say("wait.held-for-others", Obstacle::reserved);
+    if (reasons.empty() || (reasons.front().code != "wait.freeing" && reasons.front().code != "wait.kept"))
+        say("wait.held-for-others", Obstacle::reserved);
     say("wait.cores", Obstacle::cores);
     say("wait.devices", Obstacle::devices);
     say("wait.gpus", Obstacle::gpus);
@@ -46,7 +47,7 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
                                 {"all", tally.room}}});
     }
     const TenantRec& tenant = tenants[rec.job.tenant];
-    const std::int64_t asked = rec.job.gpus.thousandths * rec.fewest();
+    const std::int64_t asked = least_of(number);
     if (tenant.held + asked > tenant.due)
         reasons.push_back(
             {"wait.due",
@@ -89,6 +90,7 @@ std::string_view words_of(std::string_view code) {
         Words{"wait.freeing", "room for {tasks} tasks is being freed for it"},
         Words{"wait.kept", "room for {tasks} tasks is kept for it until all of it is free"},
         Words{"wait.too-late", "its deadline passes before it could be done: it takes {duration}"},
+        Words{"wait.stopping", "its last lease is still ending"},
         Words{"wait.frozen", "its tenant is frozen"},
         Words{"wait.restoring", "the control plane was restored from a backup and waits for every node to report"},
         Words{"evict.stale", "{tasks} tasks are left of a gang that needs {least}"},

@@ -75,6 +75,7 @@ struct Job {
     std::int32_t tasks = 1;
     std::int32_t least = 0;  // elastic: the fewest tasks worth running; 0: all
     Gpus gpus;               // what quota counts for one task
+    Gpus all;                // and for all, where that is not as many times the one: three sevenths round up once
     TopologyLevel within = TopologyLevel::none, prefer = TopologyLevel::none;
     std::int32_t group = 0;  // tasks that must be together in one `group_within`; divides `tasks`
     TopologyLevel group_within = TopologyLevel::none;
@@ -84,6 +85,12 @@ struct Job {
     std::optional<Instant> deadline;
     std::optional<Duration> duration;    // as estimated
     std::optional<Duration> checkpoint;  // how often it saves its work; none: never
+
+    // What quota counts for so many of its tasks.
+    std::int64_t counted(std::int64_t count) const {
+        if (all.thousandths == 0) return gpus.thousandths * count;
+        return (all.thousandths * count + tasks - 1) / tasks;
+    }
 };
 
 }  // namespace bulkhead::sched

@@ -1,0 +1,84 @@
+// What is idle is lent, and comes back: through real nodes, with the wipe in between.
+#include <gtest/gtest.h>
+
+#include "bulkhead/core/plane_test.hpp"
+
+namespace bulkhead {
+namespace {
+
+std::string tenant(const std::string& name, int guarantee) {
+    return "apiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {name: " + name +
+           "}\nspec:\n  class: research\n  trustDomain: {name: lab, consent: {by: head of lab, at: "
+           "2026-11-01T00:00:00Z}}\n"
+           "  quota: {guarantee: " +
+           std::to_string(guarantee) + "}\n";
+}
+
+std::string work(const std::string& name, const std::string& owner) {
+    return "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: " + name +
+           "}\nspec: {tenant: " + owner + ", gpu: {count: 1, mechanism: whole}, preemptible: true}\n";
+}
+
+struct Lab : Plane {
+    Lab() : Plane{2} {  // four GPUs
+        const Answer answer = apply(
+            "apiVersion: bulkhead.dev/v1alpha1\nkind: FleetPolicy\nmetadata: {name: fleet}\nspec:\n"
+            "  threatModel: internal\n  sites: [{name: fra, jurisdiction: eu}]\n"
+            "  versionGate: {shippedAdvisories: false}\n"
+            "  trustDomains: [{name: lab, members: [early, owner]}]\n---\n" +
+            tenant("early", 0) + "---\n" + tenant("owner", 2));
+        EXPECT_TRUE(answer.outcome) << answer.outcome.error().what;
+    }
+    int running(const std::string& owner) const {
+        int count = 0;
+        for (const GpuWorkload& each : core->snapshot().workloads)
+            count += each.spec.tenant == owner && each.status->phase == WorkloadPhase::running ? 1 : 0;
+        return count;
+    }
+};
+
+TEST(Lending, a_guarantee_that_was_lent_comes_back_and_no_more_than_that) {
+    Lab lab;
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(lab.apply(work("e" + std::to_string(i), "early")).outcome);
+    lab.settle();
+    EXPECT_EQ(lab.running("early"), 4);  // nobody else asked
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(lab.apply(work("o" + std::to_string(i), "owner")).outcome);
+    lab.settle(60);
+    EXPECT_EQ(lab.running("owner"), 2);
+    EXPECT_EQ(lab.running("early"), 2);
+    // And then nothing moves any more.
+    const std::size_t leaves = lab.log.size();
+    lab.settle(300);
+    EXPECT_EQ(lab.log.size(), leaves);
+}
+
+TEST(Lending, what_was_freed_is_kept_for_the_claimant_while_it_is_wiped) {
+    Lab lab;
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(lab.apply(work("e" + std::to_string(i), "early")).outcome);
+    lab.settle();
+    ASSERT_EQ(lab.running("early"), 4);
+    ASSERT_TRUE(lab.apply(work("claim", "owner")).outcome);
+    ASSERT_TRUE(lab.apply(work("thief", "early")).outcome);
+    lab.settle(60);
+    EXPECT_EQ(lab.workload("claim").status->phase, WorkloadPhase::running);
+    EXPECT_EQ(lab.running("early"), 3);
+}
+
+TEST(Lending, a_new_process_knows_who_may_not_be_disturbed) {
+    Lab lab;
+    ASSERT_TRUE(
+        lab.apply("apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: pinned}\nspec: {tenant: "
+                  "owner, gpu: {count: 1, mechanism: whole}, tasks: 2, preemptible: false}\n")
+            .outcome);
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(lab.apply(work("o" + std::to_string(i), "owner")).outcome);
+    lab.settle();
+    ASSERT_EQ(lab.running("owner"), 3);
+    lab.restart(2);
+    for (auto& [name, node] : lab.nodes) lab.hello(name);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(lab.apply(work("e" + std::to_string(i), "early")).outcome);
+    lab.settle(120);
+    EXPECT_EQ(lab.workload("pinned").status->phase, WorkloadPhase::running);
+}
+
+}  // namespace
+}  // namespace bulkhead
