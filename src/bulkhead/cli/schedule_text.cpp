@@ -14,7 +14,6 @@ namespace bulkhead::cli {
 
 namespace {
 
-using sched::Action;
 using sched::Seat;
 using sched::TaskSeat;
 
@@ -77,7 +76,7 @@ std::string places(const ScheduleAnswer& answer, const std::vector<TaskSeat>& ta
     return fmt::format("{}", fmt::join(words, " "));
 }
 
-std::string node_names(const ScheduleAnswer& answer, std::vector<std::uint32_t> nodes) {
+std::string node_names(const ScheduleAnswer& answer, const std::vector<std::uint32_t>& nodes) {
     std::vector<std::string_view> names;
     for (const std::uint32_t node : nodes)
         if (std::ranges::find(names, answer.scene.nodes[node].name) == names.end())
@@ -151,6 +150,7 @@ void print_refused(std::ostream& out, const ScheduleAnswer& answer) {
 
 void print_tenants(std::ostream& out, const ScheduleAnswer& answer) {
     std::vector<std::string> words;
+    words.reserve(answer.scene.tenants.size());
     for (std::size_t i = 0; i < answer.scene.tenants.size(); ++i)
         words.push_back(fmt::format("{} {}/{}", answer.scene.tenants[i].name, print(answer.played.tenants[i].held),
                                     print(answer.played.tenants[i].due)));

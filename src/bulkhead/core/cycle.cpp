@@ -318,7 +318,8 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
     sched::Engine engine{engine_settings};
     engine.set_tenants(tenant_facts(state));
     std::map<Key, sched::JobNo> jobs;  // by lease, then by workload
-    const auto submit = [&](const WorkloadRun& workload, sched::TenantNo tenant, sched::TaskNeed need, Gpus gpus) {
+    const auto submit = [&](const WorkloadRun& workload, sched::TenantNo tenant, const sched::TaskNeed& need,
+                            Gpus gpus) {
         const GpuWorkloadSpec& spec = workload.object.spec;
         sched::Job job{.key = workload.key,
                        .tenant = tenant,
@@ -350,7 +351,7 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
             .sharing = {spec.sharing.node, spec.sharing.gpu, spec.sharing.instance, spec.sharing.nvlink},
             .on_host_kernel = spec.tier < Tier::vm};
         for (const std::string& tenant : spec.sharing.excepted) need.excepted.push_back(state.relations.number(tenant));
-        const sched::JobNo job = submit(workload->second, lease.tenant, std::move(need), status.gpus);
+        const sched::JobNo job = submit(workload->second, lease.tenant, need, status.gpus);
         engine.run(job, status.activeAt.value_or(*status.boundAt));
         jobs[key] = job;
     }
@@ -372,7 +373,7 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
         for (const ExceptionInForce& exception : workload.contract->exceptions)
             for (const std::string& other : exception.tenants)
                 if (other != workload.contract->tenant) need.excepted.push_back(state.relations.number(other));
-        jobs[key] = submit(workload, tenant, std::move(need), workload.contract->gpus);
+        jobs[key] = submit(workload, tenant, need, workload.contract->gpus);
     }
     for (const sched::Promise& promise : state.promises)
         if (const auto job = jobs.find(promise.workload); job != jobs.end()) engine.keep(job->second, promise);

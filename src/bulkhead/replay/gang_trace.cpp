@@ -45,6 +45,7 @@ Result<GangTrace> read_gang_trace(std::string_view name, std::string_view text) 
     }
     if (jobs.empty()) return fail(Code::invalid, fmt::format("{} has no jobs", name), "a line for each job");
     std::vector<std::pair<Instant, std::size_t>> order;  // by arrival, then by line
+    order.reserve(jobs.size());
     for (std::size_t i = 0; i < jobs.size(); ++i) order.emplace_back(jobs[i].submitted, i);
     std::ranges::sort(order);
     const std::int64_t first = order.front().first.ms;

@@ -53,6 +53,7 @@ Result<Scenario> scenario_of(const FleetMix& mix, const MixRun& run) {
     for (const MixVariant& variant : fleet.variants())
         out.needs.insert(out.needs.end(), variant.needs.begin(), variant.needs.end());
     std::vector<sched::ShapeNo> shapes;
+    shapes.reserve(out.needs.size());
     for (const sched::TaskNeed& need : out.needs) shapes.push_back(empty.shape(need));
 
     Rng rng{run.seed};
@@ -74,7 +75,7 @@ Result<Scenario> scenario_of(const FleetMix& mix, const MixRun& run) {
             empty.finish(number);
             if (!can) continue;
             asked += static_cast<double>(job.thousandths()) * static_cast<double>(job.duration.ms);
-            out.jobs.push_back(std::move(job));
+            out.jobs.push_back(job);
         }
     }
     const double room = static_cast<double>(out.thousandths()) * static_cast<double>(mix.full.thousandths) / 1000;

@@ -82,7 +82,7 @@ Result<Scenario> scenario_of(const GangTrace& trace, const TraceFleet& fleet) {
         job.work.submitted = trace[i].submitted;
         job.work.deadline = trace[i].deadline;
         job.work.checkpoint = fleet.checkpoint;
-        out.jobs.push_back(std::move(job));
+        out.jobs.push_back(job);
     }
     return out;
 }

@@ -16,7 +16,7 @@ std::uint8_t scopes_of(PeerTrust node, PeerTrust gpu, PeerTrust instance, PeerTr
                                      static_cast<unsigned>(instance) << 4 | static_cast<unsigned>(nvlink) << 6);
 }
 
-constexpr std::size_t few_buckets = 64;
+constexpr std::size_t few_buckets = 4;
 
 // An eighth more than there is, not twice as much: a fleet grows slowly, and its memory is what a node costs.
 template <class T>
@@ -712,11 +712,12 @@ StateNo FleetIndex::intern(NodeNo node) {
     }
     StateNo number = nil;
     // A bucket that is not used any more and has as many GPUs gives its memory.
-    for (std::size_t i = spare_states_.size(); i-- > 0 && number == nil && spare_states_.size() - i < 8;)
-        if (states_[spare_states_[i]].gpus == rec.gpus) {
-            number = spare_states_[i];
-            spare_states_.erase(spare_states_.begin() + static_cast<std::ptrdiff_t>(i));
-        }
+    for (std::size_t back = 1; back <= std::min<std::size_t>(8, spare_states_.size()) && number == nil; ++back) {
+        const std::size_t i = spare_states_.size() - back;
+        if (states_[spare_states_[i]].gpus != rec.gpus) continue;
+        number = spare_states_[i];
+        spare_states_.erase(spare_states_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
     if (number == nil) {
         number = static_cast<StateNo>(states_.size());
         make_room(states_, 1);

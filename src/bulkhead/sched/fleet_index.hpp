@@ -443,7 +443,8 @@ void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seat
             if (!seat.ending) cell.held |= mask;
             const std::int64_t slices = index.models_[cell.model].slices;
             cell.taken = static_cast<std::uint16_t>(
-                cell.taken + (seat.profile == 0 ? seat.share : 1000 * seat.size / slices * seat.share / 1000));
+                cell.taken +
+                (seat.profile == 0 ? seat.share : std::int64_t{1000} * seat.size / slices * seat.share / 1000));
         }
     }
     // Those who stay keep what they have, whoever else had it too.

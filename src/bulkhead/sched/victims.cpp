@@ -18,7 +18,7 @@ using Phase = JobRec::Phase;
 namespace {
 
 constexpr std::int64_t everything = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t seats_looked_at = 8192;  // before a single victim that will do is good enough
+constexpr std::size_t seats_looked_at = 2048;  // before a single victim that will do is good enough
 constexpr std::size_t pairs_tried = 12;        // victims on one node among which every pair is tried
 constexpr std::size_t domains_tried = 64;      // of those in which a gang could be made room for
 constexpr int targets_tried = 3;               // nodes for which a consolidation is tried out
