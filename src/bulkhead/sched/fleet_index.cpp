@@ -156,7 +156,12 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
                                        [&](TenantNo tenant) { return tenant_domain(tenant); });
     }
     std::vector<LeaseKey> seen;
-    for (std::size_t i = 0; i < nodes_[node].gpus; ++i) {
+    for (std::size_t i = as.gpus.size(); i < nodes_[node].gpus; ++i) {  // gone since
+        Cell& cell = cells_[nodes_[node].cells + i];
+        cell.available = 0;
+        cell.lost = models_[cell.model].all();
+    }
+    for (std::size_t i = 0; i < std::min<std::size_t>(nodes_[node].gpus, as.gpus.size()); ++i) {
         const std::uint8_t number = model(as.gpus[i]);
         Cell& cell = cells_[nodes_[node].cells + i];
         cell.model = number;
@@ -261,7 +266,9 @@ bool FleetIndex::unsettled(SeatNo promised) const {
     const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
     std::uint8_t missing = 0;
     for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1) {
-        const Cell& cell = cells_[rec.cells + static_cast<std::size_t>(std::countr_zero(bits))];
+        const auto at = static_cast<std::size_t>(std::countr_zero(bits));
+        if (at >= rec.gpus) continue;  // another board in its place may have fewer
+        const Cell& cell = cells_[rec.cells + at];
         missing |= static_cast<std::uint8_t>(mask & ~cell.available & ~cell.held & ~cell.lost);
     }
     return missing != 0;
