@@ -213,7 +213,9 @@ GangTrace drawn(Rng rng) {
 }
 
 TEST(Queueing, whatever_comes_no_gpu_is_used_twice_and_everybody_finishes) {
-    for (std::uint64_t seed = 1; seed <= 110; ++seed) {
+    std::vector<std::uint64_t> seeds{98, 109, 147};  // where a move once went nowhere and soiled what was in use
+    for (std::uint64_t seed = 1; seed <= 25; ++seed) seeds.push_back(seed);
+    for (const std::uint64_t seed : seeds) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         Rng rng{seed};
         const TraceFleet fleet{.gpus = 16, .node_gpus = 4, .tenants = static_cast<std::uint32_t>(rng.between(1, 4))};
