@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "bulkhead/cli/command.hpp"
+#include "bulkhead/cli/said_test.hpp"
 
 namespace bulkhead::cli {
 namespace {
@@ -14,10 +14,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Bench : public ::testing::Test {
+class Bench : public InFolder {
 protected:
-    void SetUp() override {
-        std::filesystem::create_directories(folder_);
+    Bench() : InFolder{"bench"} {
         write("good.yaml",
               "kind: FleetMix\n"
               "full: 0.7\n"
@@ -25,25 +24,6 @@ protected:
               "nodes: [{model: h100-80gb-sxm5, cpu: 192, memory: 2Ti}]\n"
               "jobs: [{gpus: 1, cpu: [8]}, {fraction: [0.5], cpu: [2]}]\n");
     }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
-
-    void write(const std::string& name, std::string_view text) { std::ofstream{path(name)} << text; }
-    std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-    int run_with(std::vector<std::string> arguments) {
-        arguments.insert(arguments.begin(), {"bulkhead", "bench"});
-        std::vector<const char*> raw;
-        for (const std::string& argument : arguments) raw.push_back(argument.c_str());
-        std::ostringstream out, err;
-        const int status = run(static_cast<int>(raw.size()), raw.data(), out, err, false);
-        out_ = out.str();
-        err_ = err.str();
-        return status;
-    }
-
-    std::filesystem::path folder_ =
-        std::filesystem::temp_directory_path() / ("bulkhead-bench-" + std::to_string(getpid()));
-    std::string out_, err_;
 };
 
 TEST_F(Bench, json_has_every_figure_that_others_read) {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "bulkhead/cli/command.hpp"
+#include "bulkhead/cli/said_test.hpp"
 
 namespace bulkhead::cli {
 namespace {
@@ -18,34 +18,7 @@ using testing::Not;
 const std::string examples = BULKHEAD_SOURCE_DIR "/examples/";
 const std::string reclaim = examples + "schedule/reclaim.yaml";
 
-struct Said {
-    int status = 0;
-    std::string out, err;
-};
-
-Said schedule(std::vector<const char*> arguments) {
-    arguments.insert(arguments.begin(), {"bulkhead", "schedule"});
-    std::ostringstream out, err;
-    const int status = run(static_cast<int>(arguments.size()), arguments.data(), out, err, false);
-    return {status, out.str(), err.str()};
-}
-
-// A file that is gone with the test, named after it: tests run side by side.
-class Text {
-public:
-    explicit Text(std::string_view text)
-        : path_{testing::TempDir() + "schedule-" + testing::UnitTest::GetInstance()->current_test_info()->name() +
-                ".yaml"} {
-        std::ofstream{path_} << text;
-    }
-    ~Text() { std::filesystem::remove(path_); }
-    Text(const Text&) = delete;
-    Text& operator=(const Text&) = delete;
-    const char* path() const { return path_.c_str(); }
-
-private:
-    std::string path_;
-};
+Said schedule(std::vector<const char*> arguments) { return said_by("schedule", std::move(arguments)); }
 
 boost::json::object json_of(std::vector<const char*> arguments, int status = done) {
     arguments.insert(arguments.end(), {"-o", "json"});

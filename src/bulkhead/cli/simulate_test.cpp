@@ -6,39 +6,19 @@
 #include <fstream>
 #include <sstream>
 
-#include "bulkhead/cli/command.hpp"
+#include "bulkhead/cli/said_test.hpp"
 
 namespace bulkhead::cli {
 namespace {
 
 using ::testing::HasSubstr;
 
-class Simulate : public ::testing::Test {
+class Simulate : public InFolder {
 protected:
-    void SetUp() override {
-        std::filesystem::create_directories(folder_);
+    Simulate() : InFolder{"simulate"} {
         write("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,64000,1000000,4,T4\nb,64000,1000000,4,T4\n");
         write("pods.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,4000,1000,1,1000\nq,4000,1000,1,500\n");
     }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
-
-    void write(const std::string& name, std::string_view text) { std::ofstream{path(name)} << text; }
-    std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-    int run_with(std::vector<std::string> arguments) {
-        arguments.insert(arguments.begin(), {"bulkhead", "simulate"});
-        std::vector<const char*> raw;
-        for (const std::string& argument : arguments) raw.push_back(argument.c_str());
-        std::ostringstream out, err;
-        const int status = run(static_cast<int>(raw.size()), raw.data(), out, err, false);
-        out_ = out.str();
-        err_ = err.str();
-        return status;
-    }
-
-    std::filesystem::path folder_ =
-        std::filesystem::temp_directory_path() / ("bulkhead-simulate-" + std::to_string(getpid()));
-    std::string out_, err_;
 };
 
 TEST_F(Simulate, json_names_policies_and_percentages_and_repeats_itself) {

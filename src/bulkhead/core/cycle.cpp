@@ -317,7 +317,7 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
     age_usage(state, turn.now, engine_settings.half_life);
     sched::Engine engine{engine_settings};
     engine.set_tenants(tenant_facts(state));
-    std::map<Key, sched::JobNo> jobs;  // by lease, then by workload
+    std::map<Key, sched::JobNo> by_lease, by_workload;
     const auto submit = [&](const WorkloadRun& workload, sched::TenantNo tenant, const sched::TaskNeed& need,
                             Gpus gpus) {
         const GpuWorkloadSpec& spec = workload.object.spec;
@@ -353,18 +353,17 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
         for (const std::string& tenant : spec.sharing.excepted) need.excepted.push_back(state.relations.number(tenant));
         const sched::JobNo job = submit(workload->second, lease.tenant, need, status.gpus);
         engine.run(job, status.activeAt.value_or(*status.boundAt));
-        jobs[key] = job;
+        by_lease[key] = job;
     }
     for (std::size_t i = 0; i < state.fleet.size(); ++i) {
         sched::Node& node = state.fleet[i];
         node.kind = state.node_kinds[i];
         for (sched::Resident& resident : node.residents) {
-            const auto job = jobs.find(resident.lease);
-            resident.job = job == jobs.end() ? ~0u : job->second;
+            const auto job = by_lease.find(resident.lease);
+            resident.job = job == by_lease.end() ? ~0u : job->second;
         }
         engine.add_node(node);
     }
-    jobs.clear();
     for (const Key key : waiting) {
         const WorkloadRun& workload = state.workloads.at(key);
         const sched::TenantNo tenant = state.relations.number(workload.object.spec.tenant);
@@ -373,10 +372,11 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
         for (const ExceptionInForce& exception : workload.contract->exceptions)
             for (const std::string& other : exception.tenants)
                 if (other != workload.contract->tenant) need.excepted.push_back(state.relations.number(other));
-        jobs[key] = submit(workload, tenant, need, workload.contract->gpus);
+        by_workload[key] = submit(workload, tenant, need, workload.contract->gpus);
     }
     for (const sched::Promise& promise : state.promises)
-        if (const auto job = jobs.find(promise.workload); job != jobs.end()) engine.keep(job->second, promise);
+        if (const auto job = by_workload.find(promise.workload); job != by_workload.end())
+            engine.keep(job->second, promise);
     sched::Statement statement = engine.cycle(turn.now);
     state.promises = engine.promises();
     return statement;

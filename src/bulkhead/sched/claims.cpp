@@ -77,7 +77,7 @@ void Engine::State::settle_claims(Statement& statement, Instant now) {
         const std::vector<SeatRec> lifted = lift(*claim_of(job));
         expect(job, -least_of(job));
         Binding binding;
-        const bool placed = !over_quota(rec.job, rec.fewest()) && place(job, now, &binding);
+        const bool placed = within_quota(rec.job, rec.fewest()) && place(job, now, &binding);
         expect(job, least_of(job));
         if (placed) {
             statement.bind.push_back(std::move(binding));

@@ -41,20 +41,10 @@ NodeNo Engine::add_node(const Node& node) {
     }
     return number;
 }
-void Engine::redraw(NodeNo node, const Node& as) {
-    ++state_->generation;
-    state_->dues_stale = true;
-    state_->fleet.redraw(node, as);
-}
-void Engine::open(NodeNo node, bool is) {
-    ++state_->generation;
-    state_->fleet.open(node, is);
-}
 void Engine::clean(NodeNo node, std::uint16_t gpu, std::uint8_t slices) { state_->fleet.clean(node, gpu, slices); }
-void Engine::lose(NodeNo node, std::uint16_t gpu, std::uint8_t slices) {
+void Engine::rebooted(NodeNo node) {
     ++state_->generation;
-    state_->dues_stale = true;
-    state_->fleet.lose(node, gpu, slices);
+    state_->fleet.rebooted(node);
 }
 void Engine::set_mix(Mix mix) {
     state_->mix_given = true;
@@ -135,8 +125,7 @@ void Engine::State::start(JobNo job, std::span<const FleetIndex::Portion> where,
     const bool joins = rec.phase == Phase::running;
     const std::int64_t before = rec.holds();
     for (const FleetIndex::Portion& portion : where)
-        for (std::int32_t i = 0; i < portion.tasks; ++i)
-            seat(job, fleet.take(portion.node, rec.job.shape, rec.job, job));
+        for (std::int32_t i = 0; i < portion.tasks; ++i) seat(job, fleet.take(portion.node, rec.job, job));
     hold(job, rec.holds() - before);
     if (joins) return;
     tenants[rec.job.tenant].waiting -= rec.asked();
@@ -162,7 +151,7 @@ void Engine::State::leave(JobNo job, bool clean) {
 void Engine::adopt(JobNo job, std::span<const TaskSeat> tasks, Instant started) {
     State& state = *state_;
     JobRec& rec = state.jobs[job];
-    for (const TaskSeat& task : tasks) state.seat(job, state.fleet.take_exactly(task, rec.job.shape, rec.job, job));
+    for (const TaskSeat& task : tasks) state.seat(job, state.fleet.take_exactly(task, rec.job, job));
     state.hold(job, rec.holds());
     state.tenants[rec.job.tenant].waiting -= rec.asked();
     state.unlist(job);
@@ -241,7 +230,12 @@ std::vector<FleetIndex::Portion> Engine::State::find_room(JobNo job, std::int32_
     if (its.prefer != TopologyLevel::none && its.prefer != its.within && its.group <= 1) {
         Job nearer = its;
         nearer.within = its.prefer;
-        if (auto found = fleet.gang(nearer, tasks); !found.empty()) return found;
+        auto found = fleet.gang(nearer, tasks);
+        // What is preferred may reach beyond what must be kept to.
+        const bool kept_to = std::ranges::all_of(found, [&](const FleetIndex::Portion& portion) {
+            return fleet.domain_of(portion.node, its.within) == fleet.domain_of(found.front().node, its.within);
+        });
+        if (!found.empty() && kept_to) return found;
     }
     return fleet.gang(its, tasks);
 }
@@ -259,7 +253,7 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
     refresh_mix();
     const JobRec& rec = jobs[job];
     std::int64_t most = rec.job.tasks;
-    while (most > rec.fewest() && over_quota(rec.job, most)) --most;
+    while (most > rec.fewest() && !within_quota(rec.job, most)) --most;
     std::vector<FleetIndex::Portion> where = find_room(job, static_cast<std::int32_t>(most));
     if (where.empty() && rec.fewest() < most) {
         most = std::min(most, fleet.most(rec.job));
@@ -318,7 +312,7 @@ void Engine::State::grow(Statement& statement, Instant now) {
         if (rec.phase != Phase::running || rec.job.least == 0 || rec.placed >= rec.job.tasks) continue;
         if (rec.job.within != TopologyLevel::none || rec.job.group > 1) continue;  // it would have to move as a whole
         const SeatNo before = rec.seats;
-        while (jobs[job].placed < rec.job.tasks && !over_quota(rec.job, 1)) {
+        while (jobs[job].placed < rec.job.tasks && within_quota(rec.job, 1)) {
             const auto node = fleet.best(rec.job.shape, rec.job.tenant);
             if (!node) break;
             const FleetIndex::Portion one{*node, 1};
@@ -372,7 +366,7 @@ Statement Engine::cycle(Instant now) {
         const Job& its = state.jobs[job].job;
         const std::uint64_t signature = state.signature(its);
         if (state.failed.contains(signature)) continue;
-        const bool over = state.over_quota(its, state.jobs[job].fewest()).has_value();
+        const bool over = !state.within_quota(its, state.jobs[job].fewest());
         Binding binding;
         if (!over && claim == nullptr) {
             const auto placed = [&] {
@@ -412,27 +406,27 @@ Statement Engine::cycle(Instant now) {
             statement.waiting.push_back(std::move(copy));
         }
         if (alone) told.erase(known);
+        const JobRec& rec = state.jobs[job];
+        const std::vector<Reason>& reasons = statement.waiting.back().reasons;
+        if (std::ranges::find(reasons, "wait.reboot", &Reason::code) != reasons.end() &&
+            state.within_quota(rec.job, rec.fewest()))
+            state.want_reboots(statement, job);
     }
-    state.want_reboots(statement, waiting);
     ++state.cycles;
     state.deciding = false;
     return statement;
 }
 
 // One reboot for one waiting gang: as many empty hosts as it has tasks would do at most.
-void Engine::State::want_reboots(Statement& statement, std::span<const JobNo> waiting) const {
-    for (const JobNo job : waiting) {
-        const JobRec& rec = jobs[job];
-        if (rec.phase != Phase::pending || over_quota(rec.job, rec.fewest())) continue;
-        std::int64_t left = rec.fewest();
-        if (fleet.tally(rec.job).nodes[static_cast<std::size_t>(Obstacle::reboot)] == 0) continue;
-        for (NodeNo node = 0; node < fleet.nodes() && left > 0; ++node)
-            if (fleet.wants_reboot(node, rec.job.shape, rec.job.tenant) &&
-                std::ranges::find(statement.reboot, node) == statement.reboot.end()) {
-                statement.reboot.push_back(node);
-                --left;
-            }
-    }
+void Engine::State::want_reboots(Statement& statement, JobNo job) const {
+    const JobRec& rec = jobs[job];
+    std::int64_t left = rec.fewest();
+    for (NodeNo node = 0; node < fleet.nodes() && left > 0; ++node)
+        if (fleet.wants_reboot(node, rec.job.shape, rec.job.tenant) &&
+            std::ranges::find(statement.reboot, node) == statement.reboot.end()) {
+            statement.reboot.push_back(node);
+            --left;
+        }
 }
 
 Waiting Engine::why(JobNo job, Instant now) const { return state_->why(job, now); }

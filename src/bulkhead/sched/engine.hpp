@@ -62,11 +62,8 @@ public:
     void set_tenants(std::vector<TenantFacts> tenants);
     // `residents` and `seats` of leases that the engine has no job for sit there all the same.
     NodeNo add_node(const Node& node);
-    void redraw(NodeNo node, const Node& as);  // seats of the engine's own jobs are kept by it, not read from here
-    void open(NodeNo node, bool is);
-    // Slices of a GPU that became clean, or are nobody's until somebody acts.
-    void clean(NodeNo node, std::uint16_t gpu, std::uint8_t slices);
-    void lose(NodeNo node, std::uint16_t gpu, std::uint8_t slices);
+    void clean(NodeNo node, std::uint16_t gpu, std::uint8_t slices);  // they have been wiped
+    void rebooted(NodeNo node);                                       // to a known image
     // What usually comes; packing looks at it. Without one the engine counts what it is given.
     void set_mix(Mix mix);
 

@@ -287,7 +287,7 @@ TEST(EngineLaws, a_single_task_gets_the_best_of_all_nodes) {
             ASSERT_EQ(chosen.has_value(), best.has_value()) << "step " << step;
             if (!chosen) continue;
             ASSERT_EQ(index.standing(*chosen, shape, job.tenant), best) << "step " << step;
-            seats.push_back(index.take(*chosen, shape, job, 0));
+            seats.push_back(index.take(*chosen, job, 0));
         }
     }
 }

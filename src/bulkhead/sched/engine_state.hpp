@@ -1,6 +1,7 @@
 // What the engine keeps: jobs, tenants with what they hold and are due, and claims on room that is not free yet. Where
 // things stand is FleetIndex's. The parts of the engine are functions of this: engine.cpp (doors and the cycle),
-// turns.cpp (quota, dues, whose turn), victims.cpp (whom to disturb), claims.cpp (room that is kept), why.cpp (words).
+// turns.cpp (quota, dues, whose turn), disturb.cpp (making room), victims.cpp (whom to disturb), claims.cpp (room that
+// is kept), why.cpp (words).
 #pragma once
 
 #include <optional>
@@ -74,11 +75,11 @@ struct Engine::State {
     std::vector<TenantNo> down;  // everyone, each after its parent
     std::vector<RoomClaim> claims;
     std::int64_t owed = 0;
-    bool any_hard = false, dues_stale = true, mix_given = false, deciding = false;
+    bool dues_stale = true, mix_given = false, deciding = false;
     std::int64_t counted = 0, mixed_at = 0;    // tasks submitted, and at the last look at the mix
     std::uint32_t generation = 0;              // of input
     std::uint32_t cycles = 0;                  // the number of the one that runs, or will
-    Instant aged;                              // when usage was last brought up to date
+    std::optional<Instant> aged;               // when usage was last brought up to date
     std::unordered_set<std::uint64_t> failed;  // what found no room in this cycle
     // While victims are looked for, by tenant: how much may be taken from it; 0 none.
     std::vector<std::int64_t> takeable;
@@ -101,7 +102,7 @@ struct Engine::State {
     std::uint64_t signature(const Job& job) const;
     void grow(Statement& statement, Instant now);
     void clear_stale(Statement& statement, Instant now);
-    void want_reboots(Statement& statement, std::span<const JobNo> waiting) const;
+    void want_reboots(Statement& statement, JobNo job) const;
 
     // turns.cpp
     void set_tenants(std::vector<TenantFacts> facts);
@@ -119,12 +120,14 @@ struct Engine::State {
     // victims.cpp
     std::optional<Plan> find_victims(JobNo job, Action action, Instant now, bool gently,
                                      std::span<const NodeNo> avoid = {});
-    bool disturb(JobNo job, Instant now, bool over_quota, Statement& statement);
-    bool consolidate(JobNo job, Instant now, Statement& statement);
     std::int64_t lost_by(const JobRec& job, Instant now) const;
     Duration least_run(TenantNo victim, TenantNo claimant, Action action) const;
     void mark_takeable(const Job& claimant, Action action, bool gently);
     bool takeable_together(const Job& claimant, std::span<const JobNo> victims) const;
+
+    // disturb.cpp
+    bool disturb(JobNo job, Instant now, bool over_quota, Statement& statement);
+    bool consolidate(JobNo job, Instant now, Statement& statement);
     bool shrink(JobNo job, Instant now, Statement& statement);
 
     // claims.cpp

@@ -61,6 +61,28 @@ TEST(Engine, prefer_is_kept_where_it_can_be) {
     EXPECT_EQ(play.where("apart"), (Names{"a1", "b3"}));
 }
 
+TEST(Engine, what_is_preferred_does_not_reach_beyond_what_must_be_kept_to) {
+    // A leaf that spans two racks has room for both tasks; no rack's part of it has.
+    Play play;
+    play.tenants({team("a")});
+    play.node({.name = "n1", .rack = "x", .leaf = "l"});
+    play.node({.name = "n2", .rack = "y", .leaf = "l"});
+    play.submit({.name = "gang", .gpus = 8, .tasks = 2, .within = TopologyLevel::rack, .prefer = TopologyLevel::leaf});
+    play.cycle();
+    EXPECT_FALSE(play.runs("gang"));
+    play.node({.name = "n3", .rack = "y", .leaf = "m"});
+    play.cycle();
+    EXPECT_EQ(play.where("gang"), (Names{"n2", "n3"}));
+}
+
+TEST(Engine, a_node_of_many_gpus_is_used_to_the_last_share) {
+    Play play;
+    play.tenants({team("a")});
+    play.node({.name = "n1", .gpus = 40});
+    for (int i = 0; i < 80; ++i) play.run({.name = "s" + std::to_string(i), .share = 500});
+    EXPECT_EQ(play.engine.held(0), 40'000);
+}
+
 TEST(Engine, groups_of_a_gang_stay_together) {
     Play play;
     play.tenants({team("a")});

@@ -108,10 +108,8 @@ public:
     // --- what is there ---
     void set_domains(std::vector<std::uint32_t> domain_of_tenant);
     NodeNo add_node(const Node& node);
-    void redraw(NodeNo node, const Node& as);
-    void open(NodeNo node, bool is);
     void clean(NodeNo node, std::uint16_t gpu, std::uint8_t slices);
-    void lose(NodeNo node, std::uint16_t gpu, std::uint8_t slices);
+    void rebooted(NodeNo node);  // to a known image: nobody has used its kernel
     ShapeNo shape(const TaskNeed& need);
     void set_mix(Mix mix);
     Mix observed_mix() const;
@@ -150,8 +148,8 @@ public:
     // The most tasks of the job that fit in one place where they may be together.
     std::int64_t most(const Job& job) const;
     std::int64_t memo_capacity(NodeNo node, ShapeNo shape, TenantNo tenant) const;
-    SeatNo take(NodeNo node, ShapeNo shape, const Job& job, JobNo owner);  // one task; there must be room
-    SeatNo take_exactly(const TaskSeat& where, ShapeNo shape, const Job& job, JobNo owner);
+    SeatNo take(NodeNo node, const Job& job, JobNo owner);  // one task; there must be room
+    SeatNo take_exactly(const TaskSeat& where, const Job& job, JobNo owner);
     void release(SeatNo seat, bool clean);
     // Promises so many tasks' room on a node, as it will be when some have gone. Nobody else gets it meanwhile, nor
     // comes where the claimant could not bear it.
@@ -221,7 +219,7 @@ private:
     };
     struct StateRec {
         std::uint64_t hash = 0;
-        std::int64_t cpu = 0, memory = 0, free = 0;
+        std::int64_t cpu = 0, memory = 0;
         mutable NodeView::Known known;
         std::uint32_t cells = 0, kind = 0, drives = 0;
         Company residents, fabric, hosts;
@@ -273,6 +271,12 @@ private:
         bool stranger = false;
     };
 
+    // An eighth more than there is, not twice as much: a fleet grows slowly, and its memory is what a node costs.
+    template <class T>
+    static void make_room(std::vector<T>& list, std::size_t more) {
+        if (list.size() + more > list.capacity()) list.reserve(list.size() + list.size() / 8 + more + 64);
+    }
+
     NodeView view(NodeNo node) const;
     NodeView view(const StateRec& state) const;
     bool is_empty(const Cell& cell) const;  // and promised to nobody
@@ -291,8 +295,11 @@ private:
         std::uint8_t gpu = 0, start = 0;
     };
     std::optional<Choice> choose(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
-    // The GPUs and slices of a choice, as a seat.
-    void fill_seat(SeatRec& seat, const NodeView& view, const Shape& shape, const Choice& choice) const;
+    // A seat for one task of a job, and which GPUs and slices it is: those of a choice, or those that somebody names.
+    SeatRec seat_of(const Job& job, JobNo owner, NodeNo node) const;
+    void set_place(SeatRec& seat, const NodeView& view, const Shape& shape, const Choice& choice) const;
+    void set_place(SeatRec& seat, const TaskSeat& where);
+    void sit(Cell& cell, const SeatRec& seat) const;  // one more on the GPU
     std::optional<Choice> choose_slice(const NodeView& view, const Shape& shape, std::uint32_t option,
                                        const Eyes& eyes) const;
     std::optional<Entry> entry(StateNo state, const Shape& shape, const Eyes& eyes) const;
@@ -415,7 +422,6 @@ void FleetIndex::suppose(Supposed& out, NodeNo node, const Gone& gone) const {
 template <class Gone>
 void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seats, SeatNo first, const Gone& gone,
                          const FleetIndex& index, bool wiped) {
-    const auto domain_of = [&](TenantNo tenant) { return index.tenant_domain(tenant); };
     for (Cell& cell : cells) {
         cell.company = {};
         cell.use = cell.mode = cell.held = cell.kept = 0;
@@ -433,18 +439,7 @@ void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seat
                 if (wiped && !seat.promised) cell.available |= static_cast<std::uint8_t>(mask & ~cell.lost);
                 continue;
             }
-            cell.company = cell.company.with(seat.tenant, seat.scope(1), seat.scope(2), domain_of);
-            if (seat.promised) {
-                cell.kept |= mask;
-                continue;
-            }
-            if (seat.profile == 0) cell.use = static_cast<std::uint8_t>(1 + static_cast<unsigned>(seat.mechanism));
-            cell.mode = std::max(cell.mode, index.profile_modes_[seat.profile]);
-            if (!seat.ending) cell.held |= mask;
-            const std::int64_t slices = index.models_[cell.model].slices;
-            cell.taken = static_cast<std::uint16_t>(
-                cell.taken +
-                (seat.profile == 0 ? seat.share : std::int64_t{1000} * seat.size / slices * seat.share / 1000));
+            index.sit(cell, seat);
         }
     }
     // Those who stay keep what they have, whoever else had it too.
@@ -468,28 +463,16 @@ void FleetIndex::promise(const Portion& where, const Job& job, JobNo owner, cons
     for (std::int32_t i = 0; i < where.tasks; ++i) {
         const std::optional<Choice> choice = choose(supposed.view, shape, {.tenant = job.tenant});
         if (!choice) break;
-        const SeatNo made = new_seat();
-        SeatRec& seat = seats_[made];
-        seat.job = owner;
-        seat.node = where.node;
-        seat.tenant = job.tenant;
-        seat.shape = job.shape;
-        seat.scopes = shape.scopes;
-        seat.host_kernel = shape.need.on_host_kernel;
-        seat.mechanism = shape.need.mechanism;
+        SeatRec seat = seat_of(job, owner, where.node);
         seat.promised = true;
-        fill_seat(seat, supposed.view, shape, *choice);
+        set_place(seat, supposed.view, shape, *choice);
         const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
         for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1)
             supposed.cells[static_cast<std::size_t>(std::countr_zero(bits))].kept |= mask;
         supposed.view.cpu -= shape.need.cpu;
         supposed.view.memory -= shape.need.memory;
-        link(made);
-        nodes_[where.node].cpu -= shape.need.cpu;
-        nodes_[where.node].memory -= shape.need.memory;
-        out.push_back(made);
+        out.push_back(promise_again(seat));
     }
-    recount(where.node);
 }
 
 }  // namespace bulkhead::sched

@@ -48,9 +48,7 @@ private:
             out_.evictions.push_back({out_.cycles, std::move(each)});
         }
         for (const NodeNo node : statement.reboot) {
-            Node as = scene_.nodes[node];  // it is empty
-            as.host_used_by.clear();
-            engine_.redraw(node, as);
+            engine_.rebooted(node);
             out_.reboots.push_back({out_.cycles, node});
         }
     }

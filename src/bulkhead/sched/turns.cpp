@@ -12,7 +12,6 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
     tenants.clear();
     tenants.resize(std::max(before.size(), facts.size()));
     std::vector<Parent> parents(tenants.size());
-    any_hard = false;
     std::vector<std::uint32_t> domains(tenants.size());
     for (std::size_t i = 0; i < tenants.size(); ++i) {
         TenantRec& tenant = tenants[i];
@@ -30,7 +29,6 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
             tenant.facts = std::move(before[i].facts);
         }
         parents[i] = tenant.facts.parent;
-        any_hard = any_hard || tenant.facts.hard;
         domains[i] = tenant.facts.domain;
     }
     const Forest forest = forest_of(std::span<const Parent>{parents});
@@ -140,13 +138,12 @@ void Engine::State::divide_now() {
 }
 
 void Engine::State::age(Instant now) {
-    const Duration passed = now - aged;
-    if (aged == Instant{} || passed.ms < 1000) {
-        if (aged == Instant{}) aged = now;
-    } else {
+    if (!aged) aged = now;
+    const Duration passed = now - *aged;
+    if (passed.ms >= 1000) {
         for (TenantRec& tenant : tenants)
             tenant.usage = decayed(tenant.usage, passed, settings.half_life) + tenant.own * (passed.ms / 1000);
-        aged = Instant{aged.ms + passed.ms / 1000 * 1000};
+        aged = Instant{aged->ms + passed.ms / 1000 * 1000};
     }
     // Levels for the walk: an inner tenant's own work is a user of its own below it.
     std::vector<Association> associations;

@@ -42,6 +42,8 @@ struct Want {
     std::uint8_t size = 1;     // memory slices of an instance or partition
     std::string profile_name;  // of an instance or partition
 
+    bool is_sliced() const { return form == Form::instance || form == Form::partition; }
+    bool is_shared() const { return form == Form::share && count == 1 && share < 1000; }  // a part of one GPU
     friend bool operator==(const Want&, const Want&) = default;
 };
 

@@ -1,0 +1,232 @@
+// Nodes in the same state are one bucket: which one a node is in, and who is in a bucket.
+#include <algorithm>
+#include <cstring>
+
+#include "bulkhead/sched/fleet_index.hpp"
+
+namespace bulkhead::sched {
+
+namespace {
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
+}
+
+std::uint64_t hash_of(std::span<const Cell> cells, std::uint64_t hash) {
+    for (const Cell& cell : cells) {
+        std::uint64_t low = 0;
+        std::memcpy(&low, &cell, 8);
+        hash = mixed(mixed(hash, low), std::uint64_t{cell.kept} << 32 | cell.company.word());
+    }
+    return hash;
+}
+
+std::int64_t lost_of(const Cell& cell, const CellModel& model) {
+    return 1000 * std::popcount(cell.lost) / model.slices;
+}
+
+}  // namespace
+
+NodeView FleetIndex::view(NodeNo node) const {
+    const NodeRec& rec = nodes_[node];
+    return {.cells = std::span{cells_}.subspan(rec.cells, rec.gpus),
+            .cpu = rec.cpu,
+            .memory = rec.memory,
+            .kind = rec.kind,
+            .functions = rec.functions,
+            .drives = rec.drives,
+            .residents = rec.residents,
+            .fabric = rec.fabric,
+            .hosts = rec.hosts,
+            .open = rec.open,
+            .board_is_one = rec.board_is_one,
+            .host_busy = rec.host_busy,
+            .can_reboot = rec.can_reboot};
+}
+
+NodeView FleetIndex::view(const StateRec& state) const {
+    return {.known = &state.known,
+            .cells = std::span{state_cells_}.subspan(state.cells, state.gpus),
+            .cpu = state.cpu,
+            .memory = state.memory,
+            .kind = state.kind,
+            .functions = state.functions,
+            .drives = state.drives,
+            .residents = state.residents,
+            .fabric = state.fabric,
+            .hosts = state.hosts,
+            .open = state.open,
+            .board_is_one = state.board_is_one,
+            .host_busy = state.host_busy,
+            .can_reboot = state.can_reboot};
+}
+
+StateNo FleetIndex::intern(NodeNo node) {
+    const NodeRec& rec = nodes_[node];
+    scratch_cells_.assign(cells_.begin() + rec.cells, cells_.begin() + rec.cells + rec.gpus);
+    std::ranges::sort(scratch_cells_);
+    std::uint64_t hash = mixed(0x2545F4914F6CDD1Du, static_cast<std::uint64_t>(rec.cpu));
+    hash = mixed(hash, static_cast<std::uint64_t>(rec.memory));
+    hash = mixed(hash, std::uint64_t{rec.kind} << 32 | rec.drives);
+    hash = mixed(hash, std::uint64_t{rec.residents.word()} << 32 | rec.fabric.word());
+    hash =
+        mixed(hash, std::uint64_t{rec.hosts.word()} << 32 | std::uint64_t{rec.functions} << 8 | (rec.open ? 1u : 0u) |
+                        (rec.board_is_one ? 2u : 0u) | (rec.host_busy ? 4u : 0u) | (rec.can_reboot ? 8u : 0u));
+    hash = hash_of(scratch_cells_, hash);
+    if ((kept_states_ + 1) * 2 > table_.size()) {
+        std::vector<StateNo> larger(std::max<std::size_t>(64, table_.size() * 2), nil);
+        for (const StateNo state : table_)
+            if (state != nil) {
+                std::size_t at = states_[state].hash & (larger.size() - 1);
+                while (larger[at] != nil) at = (at + 1) & (larger.size() - 1);
+                larger[at] = state;
+            }
+        table_ = std::move(larger);
+    }
+    std::size_t at = hash & (table_.size() - 1);
+    for (; table_[at] != nil; at = (at + 1) & (table_.size() - 1)) {
+        const StateRec& state = states_[table_[at]];
+        if (state.hash == hash && state.cpu == rec.cpu && state.memory == rec.memory && state.kind == rec.kind &&
+            state.drives == rec.drives && state.functions == rec.functions && state.residents == rec.residents &&
+            state.fabric == rec.fabric && state.hosts == rec.hosts && state.open == rec.open &&
+            state.board_is_one == rec.board_is_one && state.host_busy == rec.host_busy &&
+            state.can_reboot == rec.can_reboot && state.gpus == rec.gpus &&
+            std::equal(scratch_cells_.begin(), scratch_cells_.end(), state_cells_.begin() + state.cells))
+            return table_[at];
+    }
+    StateNo number = nil;
+    // A bucket that is not used any more and has as many GPUs gives its memory.
+    for (std::size_t back = 1; back <= std::min<std::size_t>(8, spare_states_.size()) && number == nil; ++back) {
+        const std::size_t i = spare_states_.size() - back;
+        if (states_[spare_states_[i]].gpus != rec.gpus) continue;
+        number = spare_states_[i];
+        spare_states_.erase(spare_states_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    if (number == nil) {
+        number = static_cast<StateNo>(states_.size());
+        make_room(states_, 1);
+        make_room(briefs_, 1);
+        make_room(state_cells_, rec.gpus);
+        StateRec& made = states_.emplace_back();
+        briefs_.emplace_back();
+        made.cells = static_cast<std::uint32_t>(state_cells_.size());
+        made.gpus = rec.gpus;
+        state_cells_.resize(state_cells_.size() + rec.gpus);
+    }
+    StateRec& state = states_[number];
+    std::ranges::copy(scratch_cells_, state_cells_.begin() + state.cells);
+    state.hash = hash;
+    state.cpu = rec.cpu;
+    state.memory = rec.memory;
+    state.kind = rec.kind;
+    state.drives = rec.drives;
+    state.functions = rec.functions;
+    state.residents = rec.residents;
+    state.fabric = rec.fabric;
+    state.hosts = rec.hosts;
+    state.open = rec.open;
+    state.board_is_one = rec.board_is_one;
+    state.host_busy = rec.host_busy;
+    state.can_reboot = rec.can_reboot;
+    Brief& brief = briefs_[number];
+    brief = {.birth = ++births_, .cpu = static_cast<std::int32_t>(std::clamp<std::int64_t>(rec.cpu, -1, 1 << 30))};
+    for (const Cell& cell : scratch_cells_) {
+        const bool empty = is_empty(cell);
+        brief.whole = static_cast<std::uint8_t>(brief.whole + (empty ? 1 : 0));
+        const auto hole = static_cast<std::uint16_t>(empty                               ? 1000
+                                                     : cell.use > 1 && cell.taken < 1000 ? 1000 - cell.taken
+                                                                                         : 0);
+        brief.hole = std::max(brief.hole, hole);
+        if (cell.use == 0) brief.open = std::max(brief.open, static_cast<std::uint8_t>(std::popcount(cell.open())));
+    }
+    state.members.clear();
+    state.known = {};
+    table_[at] = number;
+    ++kept_states_;
+    return number;
+}
+
+void FleetIndex::leave(NodeNo node) {
+    const StateNo old = nodes_[node].state;
+    if (old == nil) return;
+    StateRec& state = states_[old];
+    if (--briefs_[old].count > 0) return;
+    unlist(old);
+    --live_states_;
+    state.members.clear();
+}
+
+void FleetIndex::restate(NodeNo node) {
+    NodeRec& rec = nodes_[node];
+    // Sums over the fleet and its topology.
+    std::int64_t free = 0, total = 0;
+    std::uint8_t whole = 0;
+    for (std::size_t i = 0; i < rec.gpus; ++i) {
+        const Cell& cell = cells_[rec.cells + i];
+        const std::int64_t lost = lost_of(cell, models_[cell.model]);
+        total += 1000 - lost;
+        free += std::max<std::int64_t>(0, 1000 - lost - cell.taken);
+        whole = static_cast<std::uint8_t>(whole + (cell.empty(models_[cell.model].all()) && cell.kept == 0 ? 1 : 0));
+    }
+    if (!rec.open) free = 0;
+    if (!rec.open) whole = 0;
+    free_ += free - rec.free;
+    total_ += total - rec.total;
+    rec.free = static_cast<std::int32_t>(free);
+    rec.total = static_cast<std::int32_t>(total);
+    if (whole != rec.whole) {
+        for (const std::size_t level : {1u, 3u, 4u, 5u, 6u})
+            topology_[level][rec.topology[level]].whole += whole - rec.whole;
+        rec.whole = whole;
+    }
+
+    const StateNo next = intern(node);
+    if (next == rec.state) return;
+    leave(node);
+    nodes_[node].state = next;
+    StateRec& state = states_[next];
+    if (state.members.size() > 64 + 4 * static_cast<std::size_t>(briefs_[next].count)) {
+        std::erase_if(state.members, [&](NodeNo member) { return nodes_[member].state != next || member == node; });
+        std::ranges::sort(state.members);
+        const auto [first, last] = std::ranges::unique(state.members);
+        state.members.erase(first, last);
+    }
+    state.members.push_back(node);
+    std::ranges::push_heap(state.members, std::greater<>{});
+    if (++briefs_[next].count == 1) {
+        ++live_states_;
+        list(next);
+    }
+    if (kept_states_ > 2 * live_states_ + 1024) sweep();
+}
+
+// Buckets that nobody is in make room; their numbers are given again under another birth.
+void FleetIndex::sweep() {
+    std::vector<bool> spare(states_.size());
+    for (const StateNo state : spare_states_) spare[state] = true;
+    std::ranges::fill(table_, nil);
+    kept_states_ = 0;
+    for (StateNo number = 0; number < states_.size(); ++number) {
+        const StateRec& state = states_[number];
+        if (briefs_[number].count == 0) {
+            if (!spare[number]) spare_states_.push_back(number);
+            continue;
+        }
+        std::size_t at = state.hash & (table_.size() - 1);
+        while (table_[at] != nil) at = (at + 1) & (table_.size() - 1);
+        table_[at] = number;
+        ++kept_states_;
+    }
+}
+
+NodeNo FleetIndex::first_member(StateNo number) {
+    StateRec& state = states_[number];
+    while (nodes_[state.members.front()].state != number) {
+        std::ranges::pop_heap(state.members, std::greater<>{});
+        state.members.pop_back();
+    }
+    return state.members.front();
+}
+
+}  // namespace bulkhead::sched
