@@ -16,8 +16,8 @@ test: setup         ## build and run every test; closes with "N passed, N failed
 	@scripts/build.sh dev
 	@scripts/test.sh dev
 
-build: setup        ## the release programs, under build/bin/
-	@scripts/build.sh release
+build: setup        ## the programs, under build/bin/
+	@scripts/build.sh dev programs
 
 help:               ## this list
 	@grep -hE '^[a-z -]+:.*## ' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -38,11 +38,11 @@ asan tsan: setup    ## the tests under address+undefined, or thread, sanitizers
 	@scripts/test.sh $@
 
 fuzz: setup         ## every fuzz target for SECONDS_EACH (default 60)
-	@scripts/build.sh fuzz
+	@scripts/build.sh asan
 	@scripts/fuzz.sh $${SECONDS_EACH:-60}
 
 fuzz-replay: setup  ## every fuzz target over its committed corpus, once
-	@scripts/build.sh fuzz
+	@scripts/build.sh asan
 	@scripts/fuzz.sh 0
 
 simulate: build     ## the whole fleet under every fault: SEEDS (default 1..20), SPEC (default)
@@ -51,9 +51,9 @@ simulate: build     ## the whole fleet under every fault: SEEDS (default 1..20),
 crash-loop: build   ## real processes, killed again and again under load: ROUNDS (default 20)
 	@scripts/crash-loop.py --rounds $${ROUNDS:-20}
 
-bench: setup        ## benchmarks, release flags
-	@scripts/build.sh bench
-	@for program in build/bench/bin/*_bench; do echo "== $$program"; $$program; done
+bench: setup        ## benchmarks
+	@scripts/build.sh dev benches
+	@for program in build/dev/bin/*_bench; do echo "== $$program"; $$program; done
 
 figures: setup      ## the figures of docs/promises.md, measured here
 	@scripts/figures.sh

@@ -2,26 +2,24 @@
 # x_bench.cpp (one benchmark program per room) and x_fuzz.cpp (one libFuzzer program per file).
 # The arrows between rooms are listed in docs/tour.md; src/bulkhead/house_test.cpp holds every #include to that list.
 
-add_library(bulkhead_warnings INTERFACE)
-target_compile_options(bulkhead_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough -Werror)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # g++ 12 sees freed or uninitialised memory in std::variant and std::optional where there is none; the sanitizer builds look for the real thing.
-  target_compile_options(bulkhead_warnings INTERFACE -Wno-maybe-uninitialized -Wno-free-nonheap-object -Wno-restrict -Wno-missing-field-initializers)
-else()
-  target_compile_options(bulkhead_warnings INTERFACE -Wno-missing-designated-field-initializers -Wno-missing-field-initializers)
-endif()
-
 function(bulkhead_test target)
-  target_link_libraries(${target} PRIVATE bulkhead_warnings GTest::gmock GTest::gtest_main rapidcheck)
+  target_link_libraries(${target} PRIVATE bulkhead_warnings fmt::fmt GTest::gmock GTest::gtest_main rapidcheck)
   target_compile_definitions(${target} PRIVATE
     BULKHEAD_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     BULKHEAD_SHARED_DIR="${CMAKE_SOURCE_DIR}/../shared")
+  target_precompile_headers(${target} REUSE_FROM bulkhead_precompiled_tests)
+  target_compile_options(${target} PRIVATE -O1)  # they are compiled more often than run
   gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900)
 endfunction()
 
+function(bulkhead_program target)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${BULKHEAD_PROGRAMS})
+  add_dependencies(programs ${target})
+endfunction()
+
+# PRECOMPILE: headers of a library that most of the room's files include.
 function(bulkhead_room name)
-  cmake_parse_arguments(ROOM "" "" "ROOMS;LIBRARIES;TEST_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "ROOMS;LIBRARIES;TEST_LIBRARIES;PRECOMPILE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
   set(benches ${sources})
@@ -36,6 +34,11 @@ function(bulkhead_room name)
     add_library(bulkhead_${name} STATIC ${sources})
     target_include_directories(bulkhead_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(bulkhead_${name} PUBLIC ${ROOM_ROOMS} fmt::fmt PRIVATE ${ROOM_LIBRARIES} bulkhead_warnings)
+    if(ROOM_PRECOMPILE)
+      target_precompile_headers(bulkhead_${name} PRIVATE ${everywhere} ${ROOM_PRECOMPILE})
+    else()
+      target_precompile_headers(bulkhead_${name} REUSE_FROM bulkhead_precompiled)
+    endif()
   else()
     add_library(bulkhead_${name} INTERFACE)
     target_include_directories(bulkhead_${name} INTERFACE ${CMAKE_SOURCE_DIR}/src)
@@ -47,8 +50,9 @@ function(bulkhead_room name)
     target_link_libraries(${name}_test PRIVATE bulkhead_${name} ${ROOM_TEST_LIBRARIES})
     bulkhead_test(${name}_test)
   endif()
-  if(BULKHEAD_BENCH AND benches)
-    add_executable(${name}_bench ${benches})
+  if(BULKHEAD_TESTS AND benches)
+    add_executable(${name}_bench EXCLUDE_FROM_ALL ${benches})
+    add_dependencies(benches ${name}_bench)
     target_link_libraries(${name}_bench PRIVATE bulkhead_${name} benchmark::benchmark benchmark::benchmark_main bulkhead_warnings)
   endif()
   if(BULKHEAD_FUZZ)

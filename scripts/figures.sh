@@ -7,9 +7,8 @@ echo "== instructions per geometry query (callgrind)"
 scripts/count-instructions.sh
 
 echo "== policy cross product, release flags"
-cmake --preset bench -DBULKHEAD_TESTS=ON >/dev/null
-cmake --build --preset bench --target policy_test >/dev/null
-( time build/bench/bin/policy_test --gtest_filter='*xhaustive*' ) 2>&1 | grep -E 'cross product|^user'
+scripts/build.sh dev programs benches policy_test
+( time build/dev/bin/policy_test --gtest_filter='*xhaustive*' ) 2>&1 | grep -E 'cross product|^user'
 
 echo "== clean build, two jobs"
 rm -rf build/clean-figure
@@ -18,11 +17,9 @@ rm -rf build/clean-figure
 rm -rf build/clean-figure
 
 echo "== the durable core"
-cmake --build --preset release >/dev/null
-cmake --build --preset bench >/dev/null
 scripts/server-figures.py
 build/bin/bulkhead-sim --seeds 105..108 --quiet | tail -1
-build/bench/bin/shell_bench --benchmark_filter=recovery
-build/bench/bin/audit_bench
-build/bench/bin/store_bench
-BULKHEAD_BENCH_AGENTS="${AGENTS:-10000}" build/bench/bin/agent_bench
+build/dev/bin/shell_bench --benchmark_filter=recovery
+build/dev/bin/audit_bench
+build/dev/bin/store_bench
+BULKHEAD_BENCH_AGENTS="${AGENTS:-10000}" build/dev/bin/agent_bench

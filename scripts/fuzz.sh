@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-for target in build/fuzz/bin/*_fuzz; do
+for target in build/asan/bin/*_fuzz; do
     name=$(basename "$target")
     corpus=fuzz/corpus/$name
     mkdir -p "build/fuzz/$name"

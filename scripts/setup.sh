@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ ! -r /etc/debian_version ] || ! command -v apt-get >/dev/null; then
-    echo "setup: this is not Debian; install by hand what scripts/packages.txt names, then build with: cmake --preset release" >&2
+    echo "setup: this is not Debian; install by hand what scripts/packages.txt names, then build with: cmake --preset dev" >&2
     exit 1
 fi
 

@@ -1,7 +1,6 @@
 // What an operator does to nodes and tenants, to tokens, and to be able to go back: the verbs of the field.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <ostream>
 
@@ -130,58 +129,56 @@ int revoke_token(const std::string& id, const DoorOptions& door, Context& contex
 
 }  // namespace
 
-void add_actions(CLI::App& app, Context& context) {
+void add_actions(Command program, Context& context) {
     for (const Verb& verb : verbs) {
-        CLI::App* command = app.add_subcommand(std::string{verb.name}, std::string{verb.about});
+        Command command = program.add_subcommand(std::string{verb.name}, std::string{verb.about});
         auto options = std::make_shared<Options>();
-        auto door = add_door(*command);
+        auto door = add_door(command);
         const std::string what = verb.path == "nodes" ? "node" : "tenant";
-        command->add_option(what, options->name, fmt::format("The {}.", what))->required()->type_name("NAME");
+        command.add_option(what, options->name, fmt::format("The {}.", what)).required().type_name("NAME");
         if (verb.names_device)
-            command->add_option("device", options->device, "gpu3, drive0, vf12 or host.")
-                ->required()
-                ->type_name("DEVICE");
+            command.add_option("device", options->device, "gpu3, drive0, vf12 or host.").required().type_name("DEVICE");
         if (verb.needs_why)
-            command->add_option("--why", options->why, "Why: the audit log keeps it.")->required()->type_name("TEXT");
-        command->callback([&verb, options, door, &context] { context.status = act(verb, *options, *door, context); });
+            command.add_option("--why", options->why, "Why: the audit log keeps it.").required().type_name("TEXT");
+        command.callback([&verb, options, door, &context] { context.status = act(verb, *options, *door, context); });
     }
 }
 
-void add_backup(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("backup", "A verified copy of the store at this moment, into a file.");
+void add_backup(Command program, Context& context) {
+    Command command = program.add_subcommand("backup", "A verified copy of the store at this moment, into a file.");
     auto path = std::make_shared<std::string>();
-    auto door = add_door(*command);
-    command->add_option("file", *path, "Where to; replaced when it is there.")->required()->type_name("FILE");
-    command->callback([path, door, &context] { context.status = backup(*path, *door, context); });
+    auto door = add_door(command);
+    command.add_option("file", *path, "Where to; replaced when it is there.").required().type_name("FILE");
+    command.callback([path, door, &context] { context.status = backup(*path, *door, context); });
 }
 
-void add_token(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("token", "Tokens for people, programs and new nodes.");
-    command->require_subcommand(1);
+void add_token(Command program, Context& context) {
+    Command command = program.add_subcommand("token", "Tokens for people, programs and new nodes.");
+    command.require_subcommand();
     auto options = std::make_shared<TokenOptions>();
-    CLI::App* create = command->add_subcommand("create", "A bearer token, for a person or a program.");
-    auto door = add_door(*create);
-    create->add_option("--role", options->role, "platform-admin or auditor. Default: auditor.")->type_name("ROLE");
-    create->add_option("--subject", options->subject, "Who will hold it; the audit log names them.")
-        ->required()
-        ->type_name("WHO");
-    create->add_option("--valid-for", options->valid_for, "30d, 8h. Default: until it is taken back.")
-        ->type_name("DURATION");
-    create->callback([=, &context] { context.status = create_token(*options, false, *door, context); });
-    CLI::App* node = command->add_subcommand("node", "A token that admits one node, once.");
-    auto node_door = add_door(*node);
-    node->add_option("name", options->node, "The node's name, or a beginning of names and '*'.")
-        ->required()
-        ->type_name("NODE");
-    node->add_option("--valid-for", options->valid_for, "Default: 1h.")->type_name("DURATION");
-    node->callback([=, &context] { context.status = create_token(*options, true, *node_door, context); });
-    CLI::App* list = command->add_subcommand("list", "The tokens in force, without their secrets.");
-    auto list_door = add_door(*list);
-    list->callback([=, &context] { context.status = list_tokens(*list_door, context); });
-    CLI::App* revoke = command->add_subcommand("revoke", "Take a token back.");
-    auto revoke_door = add_door(*revoke);
-    revoke->add_option("id", options->id, "As the list names it.")->required()->type_name("ID");
-    revoke->callback([=, &context] { context.status = revoke_token(options->id, *revoke_door, context); });
+    Command create = command.add_subcommand("create", "A bearer token, for a person or a program.");
+    auto door = add_door(create);
+    create.add_option("--role", options->role, "platform-admin or auditor. Default: auditor.").type_name("ROLE");
+    create.add_option("--subject", options->subject, "Who will hold it; the audit log names them.")
+        .required()
+        .type_name("WHO");
+    create.add_option("--valid-for", options->valid_for, "30d, 8h. Default: until it is taken back.")
+        .type_name("DURATION");
+    create.callback([=, &context] { context.status = create_token(*options, false, *door, context); });
+    Command node = command.add_subcommand("node", "A token that admits one node, once.");
+    auto node_door = add_door(node);
+    node.add_option("name", options->node, "The node's name, or a beginning of names and '*'.")
+        .required()
+        .type_name("NODE");
+    node.add_option("--valid-for", options->valid_for, "Default: 1h.").type_name("DURATION");
+    node.callback([=, &context] { context.status = create_token(*options, true, *node_door, context); });
+    Command list = command.add_subcommand("list", "The tokens in force, without their secrets.");
+    auto list_door = add_door(list);
+    list.callback([=, &context] { context.status = list_tokens(*list_door, context); });
+    Command revoke = command.add_subcommand("revoke", "Take a token back.");
+    auto revoke_door = add_door(revoke);
+    revoke.add_option("id", options->id, "As the list names it.").required().type_name("ID");
+    revoke.callback([=, &context] { context.status = revoke_token(options->id, *revoke_door, context); });
 }
 
 }  // namespace bulkhead::cli

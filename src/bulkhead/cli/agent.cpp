@@ -1,7 +1,6 @@
 // `agent`: one node's side, on a model of a node until there is hardware under it.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -236,45 +235,42 @@ int run_agent(Options options, Context& context) {
 
 }  // namespace
 
-void add_agent(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("agent", "Run a node's agent, on a model of a node.");
+void add_agent(Command program, Context& context) {
+    Command command = program.add_subcommand("agent", "Run a node's agent, on a model of a node.");
     auto options = std::make_shared<Options>();
-    command->description(
+    command.description(
         "Run a node's agent, on a model of a node.\n\n"
         "The first start enrols the machine with a one-time token and keeps its keys below DIR; later\n"
         "starts need only --data.\n\n"
         "There is no GPU behind it yet: a model of a node, in a file, stands in, and everything it states says "
         "simulated.");
-    command->add_option("--data", options->folder, "Where identity, journal and model are kept.")
-        ->required()
-        ->type_name("DIR");
-    command->add_option("--server", options->server, "The control plane, for enrolling.")->type_name("URL");
-    command->add_option("--ca", options->ca_file, "The fleet's CA certificate.")->type_name("FILE");
-    command->add_option("--ca-fingerprint", options->ca_fingerprint, "Or its SHA-256, hex.")->type_name("HEX");
+    command.add_option("--data", options->folder, "Where identity, journal and model are kept.")
+        .required()
+        .type_name("DIR");
+    command.add_option("--server", options->server, "The control plane, for enrolling.").type_name("URL");
+    command.add_option("--ca", options->ca_file, "The fleet's CA certificate.").type_name("FILE");
+    command.add_option("--ca-fingerprint", options->ca_fingerprint, "Or its SHA-256, hex.").type_name("HEX");
+    command.add_option("--token", options->token, "The one-time token. Better: --token-file, which `ps` does not show.")
+        .type_name("TOKEN");
+    command.add_option("--token-file", options->token_file, "A file of mode 0600 that holds it.").type_name("FILE");
+    command.add_option("--name", options->name, "The node's name.").type_name("NODE");
+    command.add_flag("--enrol-only", options->enrol_only,
+                     "Enrol, unless this machine is a node already, and end: for whoever starts it later.");
+    command.add_option("--site", options->site, "The site it stands at. Default: local.").type_name("SITE");
+    command.add_option("--zone", options->zone, "Its zone.").type_name("ZONE");
+    command.add_option("--rack", options->rack, "Its rack.").type_name("RACK");
+    command.add_option("--model", options->model.gpu_model, "The GPU model. Default: h100-80gb-sxm5.")
+        .type_name("MODEL");
+    command.add_option("--gpus", options->model.gpus, "How many. Default: 8.").within(1, 16).type_name("COUNT");
+    command.add_option("--drives", options->model.drives, "Drives for tenants. Default: 0.")
+        .within(0, 64)
+        .type_name("COUNT");
     command
-        ->add_option("--token", options->token, "The one-time token. Better: --token-file, which `ps` does not show.")
-        ->type_name("TOKEN");
-    command->add_option("--token-file", options->token_file, "A file of mode 0600 that holds it.")->type_name("FILE");
-    command->add_option("--name", options->name, "The node's name.")->type_name("NODE");
-    command->add_flag("--enrol-only", options->enrol_only,
-                      "Enrol, unless this machine is a node already, and end: for whoever starts it later.");
-    command->add_option("--site", options->site, "The site it stands at. Default: local.")->type_name("SITE");
-    command->add_option("--zone", options->zone, "Its zone.")->type_name("ZONE");
-    command->add_option("--rack", options->rack, "Its rack.")->type_name("RACK");
-    command->add_option("--model", options->model.gpu_model, "The GPU model. Default: h100-80gb-sxm5.")
-        ->type_name("MODEL");
-    command->add_option("--gpus", options->model.gpus, "How many. Default: 8.")
-        ->check(CLI::Range(1, 16))
-        ->type_name("COUNT");
-    command->add_option("--drives", options->model.drives, "Drives for tenants. Default: 0.")
-        ->check(CLI::Range(0, 64))
-        ->type_name("COUNT");
-    command
-        ->add_option("--time", options->speed,
-                     "How much of the modelled time things take, in thousandths. Default: 1000.")
-        ->check(CLI::Range(0, 100'000))
-        ->type_name("THOUSANDTHS");
-    command->callback([options, &context] { context.status = run_agent(*options, context); });
+        .add_option("--time", options->speed,
+                    "How much of the modelled time things take, in thousandths. Default: 1000.")
+        .within(0, 100'000)
+        .type_name("THOUSANDTHS");
+    command.callback([options, &context] { context.status = run_agent(*options, context); });
 }
 
 }  // namespace bulkhead::cli

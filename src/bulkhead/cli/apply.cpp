@@ -2,7 +2,6 @@
 // its line; what the server finds is shown at the same lines.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <ostream>
 
@@ -136,35 +135,35 @@ int remove(const DeleteOptions& options, const DoorOptions& door, Context& conte
 
 }  // namespace
 
-void add_apply(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("apply", "Create or change objects: all of them or none.");
+void add_apply(Command program, Context& context) {
+    Command command = program.add_subcommand("apply", "Create or change objects: all of them or none.");
     auto options = std::make_shared<ApplyOptions>();
-    auto door = add_door(*command);
-    command->description(
+    auto door = add_door(command);
+    command.description(
         "Create or change the objects of manifests: all of them or none.\n\n"
         "Work that no rule objects to is accepted, and placed when there is room; the rest is refused with every "
         "reason\n"
         "and the nearest request that would be accepted.");
     command
-        ->add_option("-f,--filename", options->files,
-                     "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
-        ->required()
-        ->type_name("DIR|FILE");
-    command->add_flag("--dry-run", options->dry_run, "Answer as if; change nothing.");
-    command->footer(
+        .add_option("-f,--filename", options->files,
+                    "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
+        .required()
+        .type_name("DIR|FILE");
+    command.add_flag("--dry-run", options->dry_run, "Answer as if; change nothing.");
+    command.footer(
         "Exit status:\n"
         "  0  done\n  1  the server could not be asked\n  2  a file is invalid; every error is printed with its line\n"
         "  3  refused, with reasons\n  4  not with this token");
-    command->callback([options, door, &context] { context.status = apply(*options, *door, context); });
+    command.callback([options, door, &context] { context.status = apply(*options, *door, context); });
 }
 
-void add_delete(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("delete", "Delete objects, by name or by file.");
+void add_delete(Command program, Context& context) {
+    Command command = program.add_subcommand("delete", "Delete objects, by name or by file.");
     auto options = std::make_shared<DeleteOptions>();
-    auto door = add_door(*command);
-    command->add_option("objects", options->words, "A kind, and one or more names.")->type_name("KIND NAME...");
-    command->add_option("-f,--filename", options->files, "The objects that these files name.")->type_name("DIR|FILE");
-    command->callback([options, door, &context] { context.status = remove(*options, *door, context); });
+    auto door = add_door(command);
+    command.add_option("objects", options->words, "A kind, and one or more names.").type_name("KIND NAME...");
+    command.add_option("-f,--filename", options->files, "The objects that these files name.").type_name("DIR|FILE");
+    command.callback([options, door, &context] { context.status = remove(*options, *door, context); });
 }
 
 }  // namespace bulkhead::cli

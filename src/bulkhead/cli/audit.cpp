@@ -1,7 +1,6 @@
 // `certificate`, `verify` and `audit`: evidence as it leaves the server, and its checking without the server.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -235,66 +234,63 @@ int audit_verify(const Options& options, Context& context) {
     return done;
 }
 
-void add_key(CLI::App& command, Options& options) {
+void add_key(Command command, Options& options) {
     command.add_option("--key", options.key, "The log's verifier key, or a file that holds it.")
-        ->required()
-        ->type_name("KEY");
+        .required()
+        .type_name("KEY");
 }
 
 }  // namespace
 
-void add_certificate(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("certificate", "Proof that what a lease or node left behind was wiped.");
+void add_certificate(Command program, Context& context) {
+    Command command = program.add_subcommand("certificate", "Proof that what a lease or node left behind was wiped.");
     auto options = std::make_shared<Options>();
-    auto door = add_door(*command);
-    command->add_option("--lease", options->lease, "The lease.")->type_name("NAME");
-    command->add_option("--node", options->node, "The node: its newest wipes.")->type_name("NAME");
-    command->add_option("-o,--output", options->file, "Into this file. Default: standard output.")->type_name("FILE");
-    command->callback([options, door, &context] { context.status = certificate(*options, *door, context); });
+    auto door = add_door(command);
+    command.add_option("--lease", options->lease, "The lease.").type_name("NAME");
+    command.add_option("--node", options->node, "The node: its newest wipes.").type_name("NAME");
+    command.add_option("-o,--output", options->file, "Into this file. Default: standard output.").type_name("FILE");
+    command.callback([options, door, &context] { context.status = certificate(*options, *door, context); });
 }
 
-void add_verify(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("verify", "Check a certificate, without any server.");
+void add_verify(Command program, Context& context) {
+    Command command = program.add_subcommand("verify", "Check a certificate, without any server.");
     auto options = std::make_shared<Options>();
-    command->add_option("file", options->file, "The certificate.")->required()->type_name("FILE");
-    add_key(*command, *options);
-    command->add_option("--tenant", options->tenant, "It must be about this tenant.")->type_name("NAME");
-    command->add_option("--lease", options->lease, "It must be about this lease.")->type_name("NAME");
-    command->add_option("--node", options->node, "It must be about this node.")->type_name("NAME");
-    command->footer("Exit status:\n  0  proven\n  2  not a certificate\n  3  not proven, with the reason");
-    command->callback([options, &context] { context.status = verify(*options, context); });
+    command.add_option("file", options->file, "The certificate.").required().type_name("FILE");
+    add_key(command, *options);
+    command.add_option("--tenant", options->tenant, "It must be about this tenant.").type_name("NAME");
+    command.add_option("--lease", options->lease, "It must be about this lease.").type_name("NAME");
+    command.add_option("--node", options->node, "It must be about this node.").type_name("NAME");
+    command.footer("Exit status:\n  0  proven\n  2  not a certificate\n  3  not proven, with the reason");
+    command.callback([options, &context] { context.status = verify(*options, context); });
 }
 
-void add_audit(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("audit", "The audit log: read it, prove an entry, verify all of it.");
-    command->require_subcommand(1);
+void add_audit(Command program, Context& context) {
+    Command command = program.add_subcommand("audit", "The audit log: read it, prove an entry, verify all of it.");
+    command.require_subcommand();
     auto options = std::make_shared<Options>();
-    CLI::App* list = command->add_subcommand("list", "Records, each checked against its entry in the log.");
-    auto door = add_door(*list);
-    list->add_option("--from", options->from, "The first index. Default: 0.")->type_name("INDEX");
-    list->add_option("--limit", options->limit, "At most so many. Default: 100.")->type_name("COUNT");
-    CLI::Option* tiles =
-        list->add_option("--tiles", options->tiles, "Check the entries against these published tiles too.")
-            ->type_name("DIR");
-    CLI::Option* key =
-        list->add_option("--key", options->key, "The log's verifier key, or a file that holds it.")->type_name("KEY");
-    tiles->needs(key);
-    list->callback([=, &context] { context.status = audit_list(*options, *door, context); });
-    CLI::App* prove =
-        command->add_subcommand("prove", "That an entry is in the log that was signed; from the tiles alone.");
-    prove->add_option("index", options->index, "The entry's index.")->required()->type_name("INDEX");
-    prove->add_option("--tiles", options->tiles, "The directory of the published log.")->required()->type_name("DIR");
-    add_key(*prove, *options);
-    prove->callback([=, &context] { context.status = audit_prove(*options, context); });
-    CLI::App* verify_all =
-        command->add_subcommand("verify", "All tiles, computed anew from the entries; from the tiles alone.");
-    verify_all->add_option("--tiles", options->tiles, "The directory of the published log.")
-        ->required()
-        ->type_name("DIR");
-    verify_all->add_option("--older", options->older, "A checkpoint from before, which this log must continue.")
-        ->type_name("FILE");
-    add_key(*verify_all, *options);
-    verify_all->callback([=, &context] { context.status = audit_verify(*options, context); });
+    Command list = command.add_subcommand("list", "Records, each checked against its entry in the log.");
+    auto door = add_door(list);
+    list.add_option("--from", options->from, "The first index. Default: 0.").type_name("INDEX");
+    list.add_option("--limit", options->limit, "At most so many. Default: 100.").type_name("COUNT");
+    Option tiles = list.add_option("--tiles", options->tiles, "Check the entries against these published tiles too.")
+                       .type_name("DIR");
+    Option key =
+        list.add_option("--key", options->key, "The log's verifier key, or a file that holds it.").type_name("KEY");
+    tiles.needs(key);
+    list.callback([=, &context] { context.status = audit_list(*options, *door, context); });
+    Command prove =
+        command.add_subcommand("prove", "That an entry is in the log that was signed; from the tiles alone.");
+    prove.add_option("index", options->index, "The entry's index.").required().type_name("INDEX");
+    prove.add_option("--tiles", options->tiles, "The directory of the published log.").required().type_name("DIR");
+    add_key(prove, *options);
+    prove.callback([=, &context] { context.status = audit_prove(*options, context); });
+    Command verify_all =
+        command.add_subcommand("verify", "All tiles, computed anew from the entries; from the tiles alone.");
+    verify_all.add_option("--tiles", options->tiles, "The directory of the published log.").required().type_name("DIR");
+    verify_all.add_option("--older", options->older, "A checkpoint from before, which this log must continue.")
+        .type_name("FILE");
+    add_key(verify_all, *options);
+    verify_all.callback([=, &context] { context.status = audit_verify(*options, context); });
 }
 
 }  // namespace bulkhead::cli

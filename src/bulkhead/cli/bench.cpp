@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <ostream>
 
@@ -141,17 +140,16 @@ int bench_scheduler(BenchOptions options, Context& context) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Context& context) {
-    CLI::App* bench = app.add_subcommand("bench", "Measure how fast this machine runs parts of Bulkhead.");
-    bench->require_subcommand(1);
-    CLI::App* command =
-        bench->add_subcommand("scheduler", "How fast the scheduler decides, and what it keeps in memory.");
-    command->description(
+void add_bench(Command program, Context& context) {
+    Command bench = program.add_subcommand("bench", "Measure how fast this machine runs parts of Bulkhead.");
+    bench.require_subcommand();
+    Command command = bench.add_subcommand("scheduler", "How fast the scheduler decides, and what it keeps in memory.");
+    command.description(
         "How fast the scheduler decides, and what it keeps in memory.\n\n"
         "A fleet is drawn from the mix and the seed, and filled. Then jobs end and others come, one decision each, on\n"
         "one core; decisions_per_second counts the CPU time of submitting, deciding and ending together, and a\n"
         "decision that finds no room counts too. Latencies are of the decision alone. Run it on an idle machine.");
-    command->footer(
+    command.footer(
         "Examples:\n"
         "  bulkhead bench scheduler --nodes 10000\n"
         "  bulkhead bench scheduler --nodes 10000 --mix bench/mixes/distinct.yaml -o json\n\n"
@@ -160,23 +158,18 @@ void add_bench(CLI::App& app, Context& context) {
         "  1  the mix cannot be read\n"
         "  2  the mix or an argument is wrong");
     auto options = std::make_shared<BenchOptions>();
-    command->add_option("--nodes", options->trial.nodes, "How many nodes the fleet has.")
-        ->required()
-        ->type_name("COUNT");
-    command->add_option("--mix", options->mix, fmt::format("What it is made of. Default: {}.", usual_mix))
-        ->type_name("FILE");
-    command->add_option("--seed", options->trial.seed, "Another fleet of the same mix. Default: 1.")
-        ->type_name("NUMBER");
+    command.add_option("--nodes", options->trial.nodes, "How many nodes the fleet has.").required().type_name("COUNT");
+    command.add_option("--mix", options->mix, fmt::format("What it is made of. Default: {}.", usual_mix))
+        .type_name("FILE");
+    command.add_option("--seed", options->trial.seed, "Another fleet of the same mix. Default: 1.").type_name("NUMBER");
     command
-        ->add_option("--decisions", options->trial.decisions,
-                     "How many are measured at most; five seconds of CPU time end it too. Default: 200000.")
-        ->type_name("COUNT");
-    command->add_option("--rounds", options->trial.rounds, "How often each other question is asked. Default: 300.")
-        ->type_name("COUNT");
-    command->add_option("-o,--output", options->output, "table or json.")
-        ->check(CLI::IsMember({"table", "json"}))
-        ->type_name("FORMAT");
-    command->callback([options, &context] { context.status = bench_scheduler(*options, context); });
+        .add_option("--decisions", options->trial.decisions,
+                    "How many are measured at most; five seconds of CPU time end it too. Default: 200000.")
+        .type_name("COUNT");
+    command.add_option("--rounds", options->trial.rounds, "How often each other question is asked. Default: 300.")
+        .type_name("COUNT");
+    command.add_option("-o,--output", options->output, "table or json.").one_of({"table", "json"}).type_name("FORMAT");
+    command.callback([options, &context] { context.status = bench_scheduler(*options, context); });
 }
 
 }  // namespace bulkhead::cli

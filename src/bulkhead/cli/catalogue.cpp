@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <ostream>
@@ -229,9 +228,9 @@ int catalogue(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_catalogue(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("catalogue", "Show what each way to share a GPU isolates, and what not.");
-    command->description(
+void add_catalogue(Command program, Context& context) {
+    Command command = program.add_subcommand("catalogue", "Show what each way to share a GPU isolates, and what not.");
+    command.description(
         "Show what each way to divide a GPU and each tier isolates, and what it leaves open.\n\n"
         "With what it costs, and how each claim is known. Contracts are read out of this catalogue; nothing is\n"
         "contacted.\n\n"
@@ -244,7 +243,7 @@ void add_catalogue(CLI::App& app, Context& context) {
         "  advisories     the published flaws that ship in the version gate\n\n"
         "Grades, from best known to least: silicon (read from real hardware), emulated, simulated, documented (a\n"
         "vendor's or a paper's word), assumed. Strengths: hard (hardware or sole ownership), soft (software), none.");
-    command->footer(
+    command.footer(
         "Examples:\n"
         "  bulkhead catalogue                              everything at a glance\n"
         "  bulkhead catalogue mechanisms mig               one mechanism, claim by claim\n"
@@ -257,14 +256,12 @@ void add_catalogue(CLI::App& app, Context& context) {
         "  1  the section has nothing of that name\n"
         "  2  there is no such section or format");
     auto options = std::make_shared<Options>();
-    command->add_option("SECTION", options->section, "What to show in full. Default: everything at a glance.")
-        ->check(CLI::IsMember(std::vector<std::string>(std::begin(sections), std::end(sections))))
-        ->type_name("");
-    command->add_option("NAME", options->name, "Only what goes by this name, in any case.")->type_name("");
-    command->add_option("-o,--output", options->output, "table or json.")
-        ->check(CLI::IsMember({"table", "json"}))
-        ->type_name("FORMAT");
-    command->callback([options, &context] { context.status = catalogue(*options, context); });
+    command.add_option("SECTION", options->section, "What to show in full. Default: everything at a glance.")
+        .one_of({std::begin(sections), std::end(sections)})
+        .type_name("");
+    command.add_option("NAME", options->name, "Only what goes by this name, in any case.").type_name("");
+    command.add_option("-o,--output", options->output, "table or json.").one_of({"table", "json"}).type_name("FORMAT");
+    command.callback([options, &context] { context.status = catalogue(*options, context); });
 }
 
 }  // namespace bulkhead::cli

@@ -28,7 +28,7 @@ Said ask(std::vector<std::string> words, bool colour = false) {
     std::ostringstream out, err;
     CLI::App app{"", "bulkhead"};
     Context context{out, err, colour};
-    add_catalogue(app, context);
+    add_catalogue(Command{app}, context);
     words.insert(words.begin(), "catalogue");
     std::ranges::reverse(words);  // the way CLI11 wants them
     try {

@@ -1,14 +1,11 @@
-// How a command plugs in: add_NAME hangs its subcommand on the program's App; when the person chose it, its callback
+// How a command plugs in: add_NAME hangs its subcommand on the program; when the person chose it, its callback
 // runs, prints, and leaves the exit status. Commands parse, call one function, print; they decide nothing.
 #pragma once
 
 #include <iosfwd>
 
 #include "bulkhead/base/result.hpp"
-
-namespace CLI {
-class App;
-}
+#include "bulkhead/cli/arguments.hpp"
 
 namespace bulkhead::cli {
 
@@ -29,34 +26,34 @@ struct Context {
 // Prints what is wrong and what to try; gives the status back.
 int complain(Context& context, int status, const Error& error);
 
-void add_mig(CLI::App& app, Context& context);
-void add_contract(CLI::App& app, Context& context);
-void add_shares(CLI::App& app, Context& context);
-void add_schedule(CLI::App& app, Context& context);
-void add_simulate(CLI::App& app, Context& context);
-void add_bench(CLI::App& app, Context& context);
-void add_catalogue(CLI::App& app, Context& context);
-void add_schema(CLI::App& app, Context& context);
+void add_mig(Command program, Context& context);
+void add_contract(Command program, Context& context);
+void add_shares(Command program, Context& context);
+void add_schedule(Command program, Context& context);
+void add_simulate(Command program, Context& context);
+void add_bench(Command program, Context& context);
+void add_catalogue(Command program, Context& context);
+void add_schema(Command program, Context& context);
 
 // Those that run something.
-void add_up(CLI::App& app, Context& context);
-void add_serve(CLI::App& app, Context& context);
-void add_agent(CLI::App& app, Context& context);
+void add_up(Command program, Context& context);
+void add_serve(Command program, Context& context);
+void add_agent(Command program, Context& context);
 
 // Those that ask a server.
-void add_apply(CLI::App& app, Context& context);
-void add_get(CLI::App& app, Context& context);
-void add_describe(CLI::App& app, Context& context);
-void add_delete(CLI::App& app, Context& context);
-void add_fleet(CLI::App& app, Context& context);
-void add_queue(CLI::App& app, Context& context);
-void add_explain(CLI::App& app, Context& context);
-void add_actions(CLI::App& app, Context& context);  // drain, undrain, repair, revoke, freeze, thaw, hold, unhold
-void add_token(CLI::App& app, Context& context);
-void add_backup(CLI::App& app, Context& context);
-void add_certificate(CLI::App& app, Context& context);
-void add_verify(CLI::App& app, Context& context);  // asks nobody
-void add_audit(CLI::App& app, Context& context);
+void add_apply(Command program, Context& context);
+void add_get(Command program, Context& context);
+void add_describe(Command program, Context& context);
+void add_delete(Command program, Context& context);
+void add_fleet(Command program, Context& context);
+void add_queue(Command program, Context& context);
+void add_explain(Command program, Context& context);
+void add_actions(Command program, Context& context);  // drain, undrain, repair, revoke, freeze, thaw, hold, unhold
+void add_token(Command program, Context& context);
+void add_backup(Command program, Context& context);
+void add_certificate(Command program, Context& context);
+void add_verify(Command program, Context& context);  // asks nobody
+void add_audit(Command program, Context& context);
 
 // The whole program, with its streams handed in so that tests can read them.
 int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err, bool colour);

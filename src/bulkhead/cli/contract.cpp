@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <ostream>
@@ -182,40 +181,40 @@ int contract(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_contract(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("contract", "Compile workloads into contracts or refusals.");
+void add_contract(Command program, Context& context) {
+    Command command = program.add_subcommand("contract", "Compile workloads into contracts or refusals.");
     auto options = std::make_shared<Options>();
-    command->description(
+    command.description(
         "Compile the workloads of manifests into contracts, or refuse them with every reason.\n\n"
         "A contract says how the GPU is divided, in which tier the work runs, with whom node and GPU may be shared,\n"
         "what is isolated, what is NOT, and what happens before anyone else gets the silicon. A refusal lists every\n"
         "rule that objects and the nearest request that would be accepted; that request was compiled, not guessed.\n\n"
         "Nothing is contacted and nothing is changed: the answer depends on the files and the moment alone.");
-    command->add_option("-w,--workload", options->workload, "Only this workload, and everything its contract says.")
-        ->type_name("NAME");
+    command.add_option("-w,--workload", options->workload, "Only this workload, and everything its contract says.")
+        .type_name("NAME");
     command
-        ->add_option("-f,--filename", options->files,
-                     "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
-        ->required()
-        ->type_name("DIR|FILE");
-    command->add_option("-o,--output", options->output, "table, json or yaml. Default: table.")
-        ->check(CLI::IsMember({"table", "json", "yaml"}))
-        ->type_name("FORMAT");
+        .add_option("-f,--filename", options->files,
+                    "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
+        .required()
+        .type_name("DIR|FILE");
+    command.add_option("-o,--output", options->output, "table, json or yaml. Default: table.")
+        .one_of({"table", "json", "yaml"})
+        .type_name("FORMAT");
     command
-        ->add_option("--threat-model", options->threat_model,
-                     "Judge under this threat model instead of the policy's: internal, cloud, regulated, or all.")
-        ->check(CLI::IsMember({"internal", "cloud", "regulated", "all"}))
-        ->type_name("MODEL");
+        .add_option("--threat-model", options->threat_model,
+                    "Judge under this threat model instead of the policy's: internal, cloud, regulated, or all.")
+        .one_of({"internal", "cloud", "regulated", "all"})
+        .type_name("MODEL");
     command
-        ->add_option("--at", options->at,
-                     "Judge as of this moment (2026-11-15T09:00:00Z, or now). Default: when the nodes were last "
-                     "observed, else now.")
-        ->type_name("TIME");
+        .add_option("--at", options->at,
+                    "Judge as of this moment (2026-11-15T09:00:00Z, or now). Default: when the nodes were last "
+                    "observed, else now.")
+        .type_name("TIME");
     command
-        ->add_option("--as-tenant", options->as_tenant,
-                     "Answer as this tenant would read it: its own workloads, and nothing of nodes or neighbours.")
-        ->type_name("NAME");
-    command->footer(
+        .add_option("--as-tenant", options->as_tenant,
+                    "Answer as this tenant would read it: its own workloads, and nothing of nodes or neighbours.")
+        .type_name("NAME");
+    command.footer(
         "Examples:\n"
         "  bulkhead contract -f examples/                          all workloads of a fleet\n"
         "  bulkhead contract -f examples/ -w fraud-scoring         one contract, whole\n"
@@ -226,7 +225,7 @@ void add_contract(CLI::App& app, Context& context) {
         "  1  a file or workload could not be found\n"
         "  2  a file is invalid; every error is printed as file:line:column\n"
         "  3  at least one workload is refused");
-    command->callback([options, &context] { context.status = contract(*options, context); });
+    command.callback([options, &context] { context.status = contract(*options, context); });
 }
 
 }  // namespace bulkhead::cli

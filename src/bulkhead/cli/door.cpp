@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -71,17 +70,16 @@ Result<DoorOptions> filled_in(DoorOptions options) {
 
 }  // namespace
 
-std::shared_ptr<DoorOptions> add_door(CLI::App& command) {
+std::shared_ptr<DoorOptions> add_door(Command command) {
     auto options = std::make_shared<DoorOptions>();
-    command
-        .add_option("--server", options->server, "The server. Default: $BULKHEAD_SERVER, else what `up` wrote down.")
-        ->type_name("URL");
+    command.add_option("--server", options->server, "The server. Default: $BULKHEAD_SERVER, else what `up` wrote down.")
+        .type_name("URL");
     command
         .add_option("--token-file", options->token_file,
                     "Holds the token. Default: $BULKHEAD_TOKEN_FILE, else likewise.")
-        ->type_name("FILE");
+        .type_name("FILE");
     command.add_option("--ca", options->ca_file, "Vouches for the server. Default: $BULKHEAD_CA, else likewise.")
-        ->type_name("FILE");
+        .type_name("FILE");
     return options;
 }
 

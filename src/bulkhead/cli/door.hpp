@@ -15,7 +15,7 @@ struct DoorOptions {
 };
 
 // --server, --token-file and --ca on a command.
-std::shared_ptr<DoorOptions> add_door(CLI::App& command);
+std::shared_ptr<DoorOptions> add_door(Command command);
 Result<Client> connect(const DoorOptions& options);
 
 // $BULKHEAD_CONTEXT, or bulkhead/context below $XDG_CONFIG_HOME or ~/.config.

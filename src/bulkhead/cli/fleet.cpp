@@ -1,7 +1,6 @@
 // `fleet`: nodes and GPUs as a picture. Each cell is one memory slice.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <map>
 #include <memory>
@@ -138,12 +137,13 @@ int fleet(const std::string& only, const DoorOptions& door, Context& context) {
 
 }  // namespace
 
-void add_fleet(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("fleet", "Nodes and GPUs as a picture: who holds what, and what is clean.");
+void add_fleet(Command program, Context& context) {
+    Command command =
+        program.add_subcommand("fleet", "Nodes and GPUs as a picture: who holds what, and what is clean.");
     auto only = std::make_shared<std::string>();
-    auto door = add_door(*command);
-    command->add_option("node", *only, "Only this node.")->type_name("NODE");
-    command->callback([only, door, &context] { context.status = fleet(*only, *door, context); });
+    auto door = add_door(command);
+    command.add_option("node", *only, "Only this node.").type_name("NODE");
+    command.callback([only, door, &context] { context.status = fleet(*only, *door, context); });
 }
 
 }  // namespace bulkhead::cli

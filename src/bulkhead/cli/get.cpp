@@ -1,7 +1,6 @@
 // `get` and `describe`: what the server has, as tables, YAML or JSON; and its changes as they happen.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <ostream>
 
@@ -115,33 +114,33 @@ int get(const Options& options, const DoorOptions& door, Context& context) {
 
 }  // namespace
 
-void add_get(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("get", "List objects, or show one.");
+void add_get(Command program, Context& context) {
+    Command command = program.add_subcommand("get", "List objects, or show one.");
     auto options = std::make_shared<Options>();
-    auto door = add_door(*command);
-    command->description(
+    auto door = add_door(command);
+    command.description(
         "List the objects of a kind, or show one.\n\n"
         "Kinds: policies, classes, tenants, workloads, nodes, leases; in the singular, or as pol, cls, tn, wl, no, "
         "ls.");
-    command->add_option("kind", options->kind, "What kind of object.")->required()->type_name("KIND");
-    command->add_option("name", options->name, "Only this one.")->type_name("NAME");
-    command->add_option("-o,--output", options->output, "table, wide, yaml or json. Default: table.")
-        ->check(CLI::IsMember({"table", "wide", "yaml", "json"}))
-        ->type_name("FORMAT");
-    command->add_option("-l,--selector", options->selector, "Only objects with these labels: team=vision,env!=prod.")
-        ->type_name("LABELS");
-    command->add_flag("-w,--watch", options->watch, "Go on with every change, until interrupted.");
-    command->callback([options, door, &context] { context.status = get(*options, *door, context); });
+    command.add_option("kind", options->kind, "What kind of object.").required().type_name("KIND");
+    command.add_option("name", options->name, "Only this one.").type_name("NAME");
+    command.add_option("-o,--output", options->output, "table, wide, yaml or json. Default: table.")
+        .one_of({"table", "wide", "yaml", "json"})
+        .type_name("FORMAT");
+    command.add_option("-l,--selector", options->selector, "Only objects with these labels: team=vision,env!=prod.")
+        .type_name("LABELS");
+    command.add_flag("-w,--watch", options->watch, "Go on with every change, until interrupted.");
+    command.callback([options, door, &context] { context.status = get(*options, *door, context); });
 }
 
-void add_describe(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("describe", "Everything the server knows of one object.");
+void add_describe(Command program, Context& context) {
+    Command command = program.add_subcommand("describe", "Everything the server knows of one object.");
     auto options = std::make_shared<Options>();
     options->output = "yaml";
-    auto door = add_door(*command);
-    command->add_option("kind", options->kind, "What kind of object.")->required()->type_name("KIND");
-    command->add_option("name", options->name, "Its name.")->required()->type_name("NAME");
-    command->callback([options, door, &context] { context.status = get(*options, *door, context); });
+    auto door = add_door(command);
+    command.add_option("kind", options->kind, "What kind of object.").required().type_name("KIND");
+    command.add_option("name", options->name, "Its name.").required().type_name("NAME");
+    command.callback([options, door, &context] { context.status = get(*options, *door, context); });
 }
 
 }  // namespace bulkhead::cli

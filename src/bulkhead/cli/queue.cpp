@@ -1,7 +1,6 @@
 // `queue` and `explain`: why work waits.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <ostream>
 
@@ -102,31 +101,31 @@ int explain(const Options& options, const DoorOptions& door, Context& context) {
     return done;
 }
 
-void add_output(CLI::App& command, Options& options) {
+void add_output(Command command, Options& options) {
     command.add_option("-o,--output", options.output, "table or json. Default: table.")
-        ->check(CLI::IsMember({"table", "json"}))
-        ->type_name("FORMAT");
+        .one_of({"table", "json"})
+        .type_name("FORMAT");
 }
 
 }  // namespace
 
-void add_queue(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("queue", "Work that waits, in order, each with its reason.");
+void add_queue(Command program, Context& context) {
+    Command command = program.add_subcommand("queue", "Work that waits, in order, each with its reason.");
     auto options = std::make_shared<Options>();
-    auto door = add_door(*command);
-    add_output(*command, *options);
-    command->callback([options, door, &context] { context.status = queue(*options, *door, context); });
+    auto door = add_door(command);
+    add_output(command, *options);
+    command.callback([options, door, &context] { context.status = queue(*options, *door, context); });
 }
 
-void add_explain(CLI::App& app, Context& context) {
-    CLI::App* command =
-        app.add_subcommand("explain", "Why a workload waits, runs or was refused, and under which contract.");
+void add_explain(Command program, Context& context) {
+    Command command =
+        program.add_subcommand("explain", "Why a workload waits, runs or was refused, and under which contract.");
     auto options = std::make_shared<Options>();
-    auto door = add_door(*command);
-    add_output(*command, *options);
-    command->add_option("workload", options->workload, "The workload.")->required()->type_name("NAME");
-    command->footer("Exit status:\n  0  it has a contract\n  1  no such workload\n  3  it is refused");
-    command->callback([options, door, &context] { context.status = explain(*options, *door, context); });
+    auto door = add_door(command);
+    add_output(command, *options);
+    command.add_option("workload", options->workload, "The workload.").required().type_name("NAME");
+    command.footer("Exit status:\n  0  it has a contract\n  1  no such workload\n  3  it is refused");
+    command.callback([options, door, &context] { context.status = explain(*options, *door, context); });
 }
 
 }  // namespace bulkhead::cli

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <expected>
@@ -106,10 +105,10 @@ int schedule(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_schedule(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("schedule", "Place jobs on nodes, and say why the rest waits.");
+void add_schedule(Command program, Context& context) {
+    Command command = program.add_subcommand("schedule", "Place jobs on nodes, and say why the rest waits.");
     auto options = std::make_shared<Options>();
-    command->description(
+    command.description(
         "Run the scheduler on a snapshot until it settles.\n\n"
         "Prints what runs where, whom it evicted or moved for whom and what work that lost, why everything else "
         "waits,\n"
@@ -119,26 +118,26 @@ void add_schedule(CLI::App& app, Context& context) {
         "fleet:\n"
         "then policy is asked for contracts, and leases are what runs. docs/snapshot.md explains every field.");
     command
-        ->add_option("-f,--filename", options->files,
-                     "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
-        ->required()
-        ->type_name("DIR|FILE");
-    command->add_option("-o,--output", options->output, "table or json. Default: table.")
-        ->check(CLI::IsMember({"table", "json"}))
-        ->type_name("FORMAT");
+        .add_option("-f,--filename", options->files,
+                    "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
+        .required()
+        .type_name("DIR|FILE");
+    command.add_option("-o,--output", options->output, "table or json. Default: table.")
+        .one_of({"table", "json"})
+        .type_name("FORMAT");
     command
-        ->add_option("--cycles", options->cycles,
-                     "Exactly so many cycles, a minute apart. Default: until nothing more happens, without time "
-                     "passing.")
-        ->check(CLI::Range(1, sched::most_cycles))
-        ->type_name("N");
-    command->add_flag("--resubmit", options->resubmit, "Evicted jobs wait again. Default: they are gone.");
+        .add_option("--cycles", options->cycles,
+                    "Exactly so many cycles, a minute apart. Default: until nothing more happens, without time "
+                    "passing.")
+        .within(1, sched::most_cycles)
+        .type_name("N");
+    command.add_flag("--resubmit", options->resubmit, "Evicted jobs wait again. Default: they are gone.");
     command
-        ->add_option("--at", options->at,
-                     "As of this moment (2026-11-15T09:00:00Z, or now). Default: what the file says, or when the nodes "
-                     "were last observed.")
-        ->type_name("TIME");
-    command->footer(
+        .add_option("--at", options->at,
+                    "As of this moment (2026-11-15T09:00:00Z, or now). Default: what the file says, or when the nodes "
+                    "were last observed.")
+        .type_name("TIME");
+    command.footer(
         "Examples:\n"
         "  bulkhead schedule -f examples/schedule/reclaim.yaml              a guarantee that was lent comes back\n"
         "  bulkhead schedule -f examples/schedule/reclaim.yaml --resubmit   and the evicted waits its turn\n"
@@ -148,7 +147,7 @@ void add_schedule(CLI::App& app, Context& context) {
         "  1  a file could not be found, or it did not settle within 1000 cycles\n"
         "  2  a file is invalid; every error is printed as file:line:column\n"
         "  3  policy refused at least one workload");
-    command->callback([options, &context] { context.status = schedule(*options, context); });
+    command.callback([options, &context] { context.status = schedule(*options, context); });
 }
 
 }  // namespace bulkhead::cli

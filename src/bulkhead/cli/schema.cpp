@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
 
@@ -33,13 +32,13 @@ int print_schema(const std::string& kind, Context& context) {
 
 }  // namespace
 
-void add_schema(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("schema", "Print the JSON Schema of a kind of object.");
-    command->description(
+void add_schema(Command program, Context& context) {
+    Command command = program.add_subcommand("schema", "Print the JSON Schema of a kind of object.");
+    command.description(
         "Print the JSON Schema (draft 2020-12) of one kind of object, or of all six.\n\n"
         "The schema is made from the same description that reads and prints the objects, so it cannot fall behind.\n"
         "Editors complete and check manifests with it; CI checks them without Bulkhead.");
-    command->footer(
+    command.footer(
         "Examples:\n"
         "  bulkhead schema Tenant                      one kind\n"
         "  bulkhead schema > bulkhead.schema.json      all kinds, for an editor's settings\n\n"
@@ -47,8 +46,8 @@ void add_schema(CLI::App& app, Context& context) {
         "  0  printed\n"
         "  2  there is no such kind");
     auto kind = std::make_shared<std::string>();
-    command->add_option("KIND", *kind, fmt::format("One of {}. Default: all.", fmt::join(kind_names(), ", ")));
-    command->callback([kind, &context] { context.status = print_schema(*kind, context); });
+    command.add_option("KIND", *kind, fmt::format("One of {}. Default: all.", fmt::join(kind_names(), ", ")));
+    command.callback([kind, &context] { context.status = print_schema(*kind, context); });
 }
 
 }  // namespace bulkhead::cli

@@ -1,7 +1,6 @@
 // `serve`: the control plane in the foreground.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -56,42 +55,42 @@ int serve(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_serve(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("serve", "Run the control plane.");
+void add_serve(Command program, Context& context) {
+    Command command = program.add_subcommand("serve", "Run the control plane.");
     auto options = std::make_shared<Options>();
     shell::ServerOptions& server = options->server;
-    command->description(
+    command.description(
         "Run the control plane.\n\n"
         "HTTPS for people and programs, gRPC for agents, one store, one audit log.\n\n"
         "The first start makes a certificate authority, the log's key and an administrator's token below DIR/keys; "
         "keep\n"
         "that folder as safe as the store, and apart from its backups.");
-    command->add_option("--data", server.data, "Where everything is kept.")->required()->type_name("DIR");
-    command->add_option("--address", server.address, "To listen on. Default: 127.0.0.1.")->type_name("ADDRESS");
-    command->add_option("--port", server.port, "HTTPS; 0: any free one. Default: 7443.")->type_name("PORT");
-    command->add_option("--agent-port", server.agent_port, "gRPC; 0: any free one. Default: 7444.")->type_name("PORT");
-    command->add_option("--name", server.names, "A name or address under which clients and agents reach it.")
-        ->type_name("NAME");
-    command->add_option("--log-origin", server.log_origin, "The audit log's name, for life. Default: a random one.")
-        ->type_name("NAME");
+    command.add_option("--data", server.data, "Where everything is kept.").required().type_name("DIR");
+    command.add_option("--address", server.address, "To listen on. Default: 127.0.0.1.").type_name("ADDRESS");
+    command.add_option("--port", server.port, "HTTPS; 0: any free one. Default: 7443.").type_name("PORT");
+    command.add_option("--agent-port", server.agent_port, "gRPC; 0: any free one. Default: 7444.").type_name("PORT");
+    command.add_option("--name", server.names, "A name or address under which clients and agents reach it.")
+        .type_name("NAME");
+    command.add_option("--log-origin", server.log_origin, "The audit log's name, for life. Default: a random one.")
+        .type_name("NAME");
     command
-        ->add_option("--node-certificates-last", options->certificates_last,
-                     "How long; nodes renew them by themselves when a third is left. Default: 365d.")
-        ->type_name("DURATION");
+        .add_option("--node-certificates-last", options->certificates_last,
+                    "How long; nodes renew them by themselves when a third is left. Default: 365d.")
+        .type_name("DURATION");
     command
-        ->add_option("--requests-per-second", server.requests_per_second,
-                     "Of one token, and twice as many at once. Default: 200.")
-        ->type_name("N")
-        ->check(CLI::Range(1, 1'000'000));
-    command->add_flag(
+        .add_option("--requests-per-second", server.requests_per_second,
+                    "Of one token, and twice as many at once. Default: 200.")
+        .type_name("N")
+        .within(1, 1'000'000);
+    command.add_flag(
         "--simulated-fleet", server.simulated_fleet,
         "Take the word of simulated nodes for what would need evidence of silicon. Everything says simulated.");
     command
-        ->add_option(
+        .add_option(
             "--restore", options->restore,
             "Begin with this backup; there must be no store yet. Nothing is leased before every node was heard of.")
-        ->type_name("FILE");
-    command->callback([options, &context] { context.status = serve(*options, context); });
+        .type_name("FILE");
+    command.callback([options, &context] { context.status = serve(*options, context); });
 }
 
 }  // namespace bulkhead::cli

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <expected>
 #include <memory>
@@ -73,10 +72,10 @@ int shares(const Options& options, Context& context) {
 
 }  // namespace
 
-void add_shares(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("shares", "Divide GPUs among tenants, and rank them by past usage.");
+void add_shares(Command program, Context& context) {
+    Command command = program.add_subcommand("shares", "Divide GPUs among tenants, and rank them by past usage.");
     auto options = std::make_shared<Options>();
-    command->description(
+    command.description(
         "Say how many GPUs each tenant is due now, and whose turn it is by Fair Tree.\n\n"
         "At each level of the tree every tenant first gets what it asks of its guarantee; the surplus goes to those\n"
         "who still ask, by over-quota priority, then in proportion to weight, within limit and request. Then Fair "
@@ -87,16 +86,16 @@ void add_shares(CLI::App& app, Context& context) {
         "are\n"
         "those of its nodes, the requests those of its workloads, and nothing has been used yet.");
     command
-        ->add_option("-f,--filename", options->files,
-                     "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
-        ->required()
-        ->type_name("DIR|FILE");
-    command->add_option("-o,--output", options->output, "table or json. Default: table.")
-        ->check(CLI::IsMember({"table", "json"}))
-        ->type_name("FORMAT");
-    command->add_flag("--whole", options->whole,
-                      "In whole GPUs: floors first, then one each by largest remainder, ties to the older tenant.");
-    command->footer(
+        .add_option("-f,--filename", options->files,
+                    "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
+        .required()
+        .type_name("DIR|FILE");
+    command.add_option("-o,--output", options->output, "table or json. Default: table.")
+        .one_of({"table", "json"})
+        .type_name("FORMAT");
+    command.add_flag("--whole", options->whole,
+                     "In whole GPUs: floors first, then one each by largest remainder, ties to the older tenant.");
+    command.footer(
         "Examples:\n"
         "  bulkhead shares -f examples/shares/departments.yaml             shares to the thousandth of a GPU\n"
         "  bulkhead shares -f examples/shares/departments.yaml --whole     the same in whole GPUs\n"
@@ -105,7 +104,7 @@ void add_shares(CLI::App& app, Context& context) {
         "  0  divided\n"
         "  1  a file could not be found\n"
         "  2  a file is invalid; every error is printed as file:line:column");
-    command->callback([options, &context] { context.status = shares(*options, context); });
+    command.callback([options, &context] { context.status = shares(*options, context); });
 }
 
 }  // namespace bulkhead::cli

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -21,16 +20,16 @@ constexpr std::array<std::string_view, 3> mode_options{"--pods", "--trace", "--m
 
 // An option, and the experiments it is for.
 struct Belongs {
-    const CLI::Option* option;
+    const Option option;
     std::vector<Mode> modes;
 };
 
 bool is_for(const Belongs& belongs, Mode mode) { return std::ranges::find(belongs.modes, mode) != belongs.modes.end(); }
 
-Result<Mode> chosen_mode(const CLI::App& command, const std::vector<Belongs>& options) {
+Result<Mode> chosen_mode(const Command command, const std::vector<Belongs>& options) {
     std::vector<Mode> given;
     for (std::size_t i = 0; i < mode_options.size(); ++i)
-        if (command.count(std::string{mode_options[i]}) > 0) given.push_back(static_cast<Mode>(i));
+        if (command.is_given(std::string{mode_options[i]})) given.push_back(static_cast<Mode>(i));
     if (given.empty())
         return fail(Code::invalid, "there is nothing to simulate", "one of --pods (with --nodes), --trace and --mix");
     const std::string_view first = mode_options[static_cast<std::size_t>(given.front())];
@@ -41,12 +40,12 @@ Result<Mode> chosen_mode(const CLI::App& command, const std::vector<Belongs>& op
                     "one of them at a time");
     std::vector<std::string> known;
     for (const Belongs& belongs : options)
-        if (is_for(belongs, given.front())) known.push_back(belongs.option->get_name());
+        if (is_for(belongs, given.front())) known.push_back(belongs.option.name());
     for (const Belongs& belongs : options)
-        if (belongs.option->count() > 0 && !is_for(belongs, given.front()))
-            return fail(Code::invalid, fmt::format("{} does not go with {}", belongs.option->get_name(), first),
+        if (belongs.option.is_given() && !is_for(belongs, given.front()))
+            return fail(Code::invalid, fmt::format("{} does not go with {}", belongs.option.name(), first),
                         fmt::format("with {}: {}", first, fmt::join(known, ", ")));
-    if (given.front() == Mode::pods && command.count("--nodes") == 0)
+    if (given.front() == Mode::pods && !command.is_given("--nodes"))
         return fail(Code::invalid, "--pods is given, and no nodes to put them on", "--nodes FILE");
     return given.front();
 }
@@ -78,7 +77,7 @@ int simulate(const SimulateOptions& options, const Result<Mode>& mode, Context& 
     return simulate_mix(options, context);
 }
 
-void describe(CLI::App& command) {
+void describe(Command command) {
     command.description(
         "Try policies out on a trace or a mix.\n\n"
         "--pods: the inflation experiment on the openb files. Tasks arrive in random order, then more drawn from the\n"
@@ -118,15 +117,15 @@ Result<> write_page(const std::string& path, const std::string& text) {
     return {};
 }
 
-void add_simulate(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("simulate", "Try policies out on a trace or a mix.");
-    describe(*command);
+void add_simulate(Command program, Context& context) {
+    Command command = program.add_subcommand("simulate", "Try policies out on a trace or a mix.");
+    describe(command);
     auto options = std::make_shared<SimulateOptions>();
     auto belongs = std::make_shared<std::vector<Belongs>>();
     using enum Mode;
     const auto add = [&](const std::string& name, auto& into, const std::string& says, const std::string& type,
                          std::vector<Mode> modes) {
-        CLI::Option* option = command->add_option(name, into, says)->type_name(type);
+        Option option = command.add_option(name, into, says).type_name(type);
         belongs->push_back({option, std::move(modes)});
         return option;
     };
@@ -143,15 +142,14 @@ void add_simulate(CLI::App& app, Context& context) {
     add("--seed", options->seed, "What they are drawn with (1).", "N", {mix});
     add("--wipe", options->wipe, "How long GPUs are wiped after each job: 30s (0s).", "DURATION", {trace, mix});
     add("--policy", options->policies, "Which policies, with commas between; or all.", "POLICY", {pods, trace, mix})
-        ->delimiter(',');
-    add("-o,--output", options->output, "table or json.", "FORMAT", {pods, trace, mix})
-        ->check(CLI::IsMember({"table", "json"}));
+        .delimiter(',');
+    add("-o,--output", options->output, "table or json.", "FORMAT", {pods, trace, mix}).one_of({"table", "json"});
     add("--out", options->page, "Also write one HTML page with plots.", "FILE", {pods, trace, mix});
     belongs->push_back(
-        {command->add_flag("--timing", options->timing, "Also say, on standard error, how long each policy took."),
+        {command.add_flag("--timing", options->timing, "Also say, on standard error, how long each policy took."),
          {trace, mix}});
-    command->callback([options, belongs, command, &context] {
-        context.status = simulate(*options, chosen_mode(*command, *belongs), context);
+    command.callback([options, belongs, command, &context] {
+        context.status = simulate(*options, chosen_mode(command, *belongs), context);
     });
 }
 

@@ -1,7 +1,6 @@
 // `up`: a whole fleet on one machine, without a GPU: the server and a few agents as processes of their own.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -300,30 +299,23 @@ private:
 
 }  // namespace
 
-void add_up(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("up", "A whole fleet on this machine: server and simulated nodes.");
+void add_up(Command program, Context& context) {
+    Command command = program.add_subcommand("up", "A whole fleet on this machine: server and simulated nodes.");
     auto options = std::make_shared<Options>();
-    command->add_option("--nodes", options->nodes, "How many nodes. Default: 3.")
-        ->check(CLI::Range(1, 64))
-        ->type_name("COUNT");
-    command->add_option("--gpus", options->gpus, "GPUs of each. Default: 8.")
-        ->check(CLI::Range(1, 16))
-        ->type_name("COUNT");
-    command->add_option("--drives", options->drives, "Drives of each. Default: 2.")
-        ->check(CLI::Range(0, 64))
-        ->type_name("COUNT");
-    command->add_option("--model", options->model, "Their model. Default: h100-80gb-sxm5.")->type_name("MODEL");
-    command->add_option("--data", options->data, "Where everything is kept. Default: ~/.local/share/bulkhead.")
-        ->type_name("DIR");
-    command->add_option("--port", options->port, "HTTPS; 0: any free one. Default: 7443.")->type_name("PORT");
-    command->add_option("--agent-port", options->agent_port, "gRPC; 0: any free one. Default: 7444.")
-        ->type_name("PORT");
+    command.add_option("--nodes", options->nodes, "How many nodes. Default: 3.").within(1, 64).type_name("COUNT");
+    command.add_option("--gpus", options->gpus, "GPUs of each. Default: 8.").within(1, 16).type_name("COUNT");
+    command.add_option("--drives", options->drives, "Drives of each. Default: 2.").within(0, 64).type_name("COUNT");
+    command.add_option("--model", options->model, "Their model. Default: h100-80gb-sxm5.").type_name("MODEL");
+    command.add_option("--data", options->data, "Where everything is kept. Default: ~/.local/share/bulkhead.")
+        .type_name("DIR");
+    command.add_option("--port", options->port, "HTTPS; 0: any free one. Default: 7443.").type_name("PORT");
+    command.add_option("--agent-port", options->agent_port, "gRPC; 0: any free one. Default: 7444.").type_name("PORT");
     command
-        ->add_option("--time", options->time, "How much of the modelled time things take, in thousandths. Default: 20.")
-        ->check(CLI::Range(0, 100'000))
-        ->type_name("THOUSANDTHS");
-    command->add_flag("--no-context", options->no_context, "Do not write down server and token for other commands.");
-    command->callback([options, &context] { context.status = Up{*options, context}.run(); });
+        .add_option("--time", options->time, "How much of the modelled time things take, in thousandths. Default: 20.")
+        .within(0, 100'000)
+        .type_name("THOUSANDTHS");
+    command.add_flag("--no-context", options->no_context, "Do not write down server and token for other commands.");
+    command.callback([options, &context] { context.status = Up{*options, context}.run(); });
 }
 
 }  // namespace bulkhead::cli

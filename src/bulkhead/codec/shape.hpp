@@ -18,6 +18,12 @@
 
 namespace bulkhead {
 
+struct FleetPolicy;
+struct TenantClass;
+struct Tenant;
+struct GpuWorkload;
+struct GpuNode;
+struct GpuLease;
 struct Field;
 
 // The functions are set where the type calls for them, and null elsewhere.
@@ -166,5 +172,14 @@ const Shape& shape_of() {
     static const Shape shape = shapes::make<T>();
     return shape;
 }
+
+// The tables of the six kinds are made once, in kind_shapes.cpp: with all their parts they are most of what a compiler
+// would have to do in every file that reads or prints one.
+extern template const Shape& shape_of<FleetPolicy>();
+extern template const Shape& shape_of<TenantClass>();
+extern template const Shape& shape_of<Tenant>();
+extern template const Shape& shape_of<GpuWorkload>();
+extern template const Shape& shape_of<GpuNode>();
+extern template const Shape& shape_of<GpuLease>();
 
 }  // namespace bulkhead
