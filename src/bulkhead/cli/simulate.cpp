@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 
@@ -15,8 +16,8 @@ namespace bulkhead::cli {
 namespace {
 
 // Which experiment it is: whoever names its input.
-enum class Mode : std::uint8_t { pods, trace, mix };
-constexpr std::array<std::string_view, 3> mode_options{"--pods", "--trace", "--mix"};
+enum class Mode : std::uint8_t { pods, trace, mix, mig };
+constexpr std::array<std::string_view, 4> mode_options{"--pods", "--trace", "--mix", "--mig"};
 
 // An option, and the experiments it is for.
 struct Belongs {
@@ -31,7 +32,8 @@ Result<Mode> chosen_mode(const Command command, const std::vector<Belongs>& opti
     for (std::size_t i = 0; i < mode_options.size(); ++i)
         if (command.is_given(std::string{mode_options[i]})) given.push_back(static_cast<Mode>(i));
     if (given.empty())
-        return fail(Code::invalid, "there is nothing to simulate", "one of --pods (with --nodes), --trace and --mix");
+        return fail(Code::invalid, "there is nothing to simulate",
+                    "one of --pods (with --nodes), --trace, --mix and --mig");
     const std::string_view first = mode_options[static_cast<std::size_t>(given.front())];
     if (given.size() > 1)
         return fail(Code::invalid,
@@ -72,9 +74,11 @@ int simulate(const SimulateOptions& options, const Result<Mode>& mode, Context& 
         case Mode::trace:
             return simulate_trace(options, context);
         case Mode::mix:
+            return simulate_mix(options, context);
+        case Mode::mig:
             break;
     }
-    return simulate_mix(options, context);
+    return simulate_mig(options, context);
 }
 
 void describe(Command command) {
@@ -88,13 +92,18 @@ void describe(Command command) {
         "control plane, told how long each job takes. Who is stopped or moved loses what it did since the last\n"
         "checkpoint, one every 30 minutes. Printed is how long jobs wait and take, and what that costs.\n\n"
         "--mix: the same with jobs, nodes and tenants drawn from a mix (bench/mixes/) and a seed.\n\n"
+        "--mig: requests for MIG instances of one model arrive, are served at once or refused, and leave; nothing is\n"
+        "moved. Printed is how many are served at several loads: by first-fit, by bulkhead as it is and told "
+        "beforehand\n"
+        "what is asked for how often, and by a fleet that is packed anew for every request.\n\n"
         "The same input gives every policy the same arrivals, and the same bytes on every run.");
     command.footer(
         "Examples:\n"
         "  bulkhead simulate --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv\n"
         "  bulkhead simulate --nodes NODES --pods A.csv.gz --pods B.csv.gz --policy all --seeds 42..51 -o json\n"
         "  bulkhead simulate --trace muri_trace1.csv --gpus 64 --tenants 4 --wipe 30s --out report.html\n"
-        "  bulkhead simulate --mix bench/mixes/coarse.yaml --nodes 1000 --jobs 20000 --seed 1\n\n"
+        "  bulkhead simulate --mix bench/mixes/coarse.yaml --nodes 1000 --jobs 20000 --seed 1\n"
+        "  bulkhead simulate --mig h100-80gb-sxm5 --gpus 100 --expect 1g.10gb=8,2g.20gb=4,3g.40gb=2,7g.80gb=1\n\n"
         "Exit status:\n"
         "  0  done\n"
         "  1  a file cannot be read or written\n"
@@ -102,6 +111,21 @@ void describe(Command command) {
 }
 
 }  // namespace
+
+Result<Seeds> parse_seeds(std::string_view text) {
+    const auto number = [](std::string_view digits, std::uint64_t& into) {
+        const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), into);
+        return read.ec == std::errc{} && read.ptr == digits.data() + digits.size();
+    };
+    Seeds seeds;
+    const std::size_t dots = text.find("..");
+    const bool good = number(text.substr(0, dots), seeds.first) &&
+                      number(dots == std::string_view::npos ? text : text.substr(dots + 2), seeds.last);
+    if (!good || seeds.last < seeds.first || seeds.last - seeds.first >= 10'000)
+        return fail(Code::invalid, fmt::format("\"{}\" is not a range of seeds", text.substr(0, 64)),
+                    "--seeds 42..51, at most 10,000 of them");
+    return seeds;
+}
 
 std::string title_of(const std::string& path) {
     std::string name = std::filesystem::path{path}.filename();
@@ -132,18 +156,21 @@ void add_simulate(Command program, Context& context) {
     add("--pods", options->pods, "A list of tasks, CSV, gzip or not; may be given several times.", "FILE", {pods});
     add("--nodes", options->nodes, "With --pods, the list of nodes; with --mix, how many (100).", "FILE|N",
         {pods, mix});
-    add("--seeds", options->seeds, "Which seeds: 42..51.", "A..B", {pods});
+    add("--seeds", options->seeds, "Which seeds: 42..51.", "A..B", {pods, mig});
     add("--trace", options->trace, "Jobs with durations, CSV, gzip or not.", "FILE", {trace});
-    add("--gpus", options->gpus, "GPUs of the fleet (64).", "N", {trace});
-    add("--node-gpus", options->node_gpus, "GPUs of each node (8).", "N", {trace});
+    add("--gpus", options->gpus, "GPUs of the fleet (64).", "N", {trace, mig});
+    add("--node-gpus", options->node_gpus, "GPUs of each node (8).", "N", {trace, mig});
     add("--tenants", options->tenants, "Tenants that take turns at submitting (1).", "N", {trace});
     add("--mix", options->mix, "What a fleet is made of and what is asked of it.", "FILE", {mix});
     add("--jobs", options->jobs, "How many jobs are drawn (1000).", "N", {mix});
     add("--seed", options->seed, "What they are drawn with (1).", "N", {mix});
     add("--wipe", options->wipe, "How long GPUs are wiped after each job: 30s (0s).", "DURATION", {trace, mix});
+    add("--mig", options->mig, "A model that can be cut: h100-80gb-sxm5.", "MODEL", {mig});
+    add("--expect", options->expect, "What is asked for how often: 1g.10gb=5,3g.40gb=1 (every profile alike).", "LIST",
+        {mig});
     add("--policy", options->policies, "Which policies, with commas between; or all.", "POLICY", {pods, trace, mix})
         .delimiter(',');
-    add("-o,--output", options->output, "table or json.", "FORMAT", {pods, trace, mix}).one_of({"table", "json"});
+    add("-o,--output", options->output, "table or json.", "FORMAT", {pods, trace, mix, mig}).one_of({"table", "json"});
     add("--out", options->page, "Also write one HTML page with plots.", "FILE", {pods, trace, mix});
     belongs->push_back(
         {command.add_flag("--timing", options->timing, "Also say, on standard error, how long each policy took."),

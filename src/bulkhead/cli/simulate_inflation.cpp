@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <ostream>
 
 #include "bulkhead/cli/progress.hpp"
@@ -28,25 +27,6 @@ std::vector<std::string> chosen_policies(std::vector<std::string> asked) {
     if (std::ranges::find(asked, "all") == asked.end()) return asked;
     const auto all = words(PackingPolicy{});
     return {all.begin(), all.end()};
-}
-
-struct Seeds {
-    std::uint64_t first = 0, last = 0;
-};
-
-Result<Seeds> parse_seeds(std::string_view text) {
-    const auto number = [](std::string_view digits, std::uint64_t& into) {
-        const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), into);
-        return read.ec == std::errc{} && read.ptr == digits.data() + digits.size();
-    };
-    Seeds seeds;
-    const std::size_t dots = text.find("..");
-    const bool good = number(text.substr(0, dots), seeds.first) &&
-                      number(dots == std::string_view::npos ? text : text.substr(dots + 2), seeds.last);
-    if (!good || seeds.last < seeds.first || seeds.last - seeds.first >= 10'000)
-        return fail(Code::invalid, fmt::format("\"{}\" is not a range of seeds", text.substr(0, 64)),
-                    "--seeds 42..51, at most 10,000 of them");
-    return seeds;
 }
 
 PackingPolicy policy_of(const std::string& word) {

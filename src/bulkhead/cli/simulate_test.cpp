@@ -46,6 +46,23 @@ TEST_F(Simulate, the_page_is_written_beside_the_table) {
     EXPECT_THAT(page.str(), HasSubstr("<svg"));
 }
 
+TEST_F(Simulate, mig_prints_how_many_requests_each_serves_at_each_load) {
+    const std::vector<std::string> asked{"--mig",   "a30-24gb", "--gpus",   "4",
+                                         "--seeds", "1..2",     "--expect", "1g.6gb=3,2g.12gb=2,4g.24gb=1"};
+    ASSERT_EQ(run_with(asked), done) << err_;
+    EXPECT_THAT(out_, HasSubstr("first-fit       requests"));
+    EXPECT_THAT(out_, HasSubstr("packed anew     slices"));
+    std::vector<std::string> as_json = asked;
+    as_json.insert(as_json.end(), {"-o", "json"});
+    ASSERT_EQ(run_with(as_json), done) << err_;
+    EXPECT_THAT(out_, HasSubstr("\"bulkhead, told\": {\n    \"requests_percent\": {\n      \"80\": "));
+    EXPECT_EQ(run_with({"--mig", "a31"}), could_not);
+    EXPECT_EQ(run_with({"--mig", "a30-24gb", "--expect", "9g.1gb=1"}), bad_input);
+    EXPECT_EQ(run_with({"--mig", "a30-24gb", "--gpus", "0"}), bad_input);
+    EXPECT_EQ(run_with({"--mig", "a30-24gb", "--jobs", "7"}), bad_input);
+    EXPECT_THAT(err_, HasSubstr("--jobs does not go with --mig"));
+}
+
 TEST_F(Simulate, what_is_wrong_is_said_and_nothing_is_written) {
     EXPECT_EQ(run_with({"--nodes", path("nowhere.csv"), "--pods", path("pods.csv")}), could_not);
     EXPECT_THAT(err_, HasSubstr("nowhere.csv cannot be read"));

@@ -8,9 +8,8 @@ namespace bulkhead::sched {
 
 namespace {
 
-// A slice costs what it takes from the requests still to come (gpu/geometry.hpp), in thousandths of an empty GPU's;
-// what else it spoils is added. Found by trying; the acceptance figure of docs/promises.md shows what it is worth.
-constexpr std::int64_t slice_step = 10;         // finer differences are noise
+// A slice costs what it takes of the room for others (gpu/geometry.hpp), in thousandths of an empty GPU's; what else it
+// spoils is added. Found by trying; the MIG acceptance figure of docs/promises.md shows what it is worth.
 constexpr std::int64_t cutting_empty = 100;     // the first slice of a GPU that whole-GPU work could have had
 constexpr std::int64_t cutting_idle_node = 20;  // and of a node that was idle altogether
 
@@ -106,12 +105,12 @@ std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view,
             if (model.board == nullptr || option.want.geometry == nullptr) continue;
             const gpu::Geometry& geometry = *option.want.geometry;
             const gpu::Occupancy now = cell.occupancy(model.all());
-            const auto at = geometry.place(now, option.want.profile);
+            const auto at = geometry.place_among_many(now, option.want.profile);
             if (!at) continue;
             start = static_cast<std::uint8_t>(*at);
             const gpu::Occupancy then = now.with(model.board->profiles[option.want.profile], *at);
-            const std::uint64_t whole = std::max<std::uint64_t>(geometry.value({}).ticks / 1000, 1);
-            cost += static_cast<std::int64_t>((geometry.value(now).ticks - geometry.value(then).ticks) / whole);
+            const std::uint64_t lost = geometry.room_left(now) - geometry.room_left(then);
+            cost += static_cast<std::int64_t>(1000 * lost / std::max<std::uint64_t>(geometry.room_left({}), 1));
         } else {
             if (cell.mode != 0 && cell.mode != profile_modes_[option.profile]) continue;
             bool found = false;
@@ -123,7 +122,8 @@ std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view,
             }
             if (!found) continue;
         }
-        const std::int64_t good = -(cost + slice_step / 2) / slice_step;
+        // Of GPUs that lose alike the fullest, so that others become empty.
+        const std::int64_t good = -(cost * 16 + std::popcount(cell.available));
         if (!best || good > best->good) best = Choice{good, -free, number, static_cast<std::uint8_t>(i), start};
     }
     return best;
