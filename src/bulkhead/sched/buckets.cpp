@@ -138,6 +138,11 @@ StateNo FleetIndex::intern(NodeNo node) {
                                                      : cell.use > 1 && cell.taken < 1000 ? 1000 - cell.taken
                                                                                          : 0);
         brief.hole = std::max(brief.hole, hole);
+        const std::uint8_t all = models_[cell.model].all();
+        brief.model = &cell == scratch_cells_.data() || brief.model == cell.model ? cell.model : 0xFF;
+        brief.sound = static_cast<std::uint8_t>(brief.sound + (cell.lost == 0 ? 1 : 0));
+        brief.kept = brief.kept || cell.kept != 0;
+        brief.dirty = brief.dirty || (all & ~(cell.available | cell.held)) != 0;
         if (cell.use == 0) brief.open = std::max(brief.open, static_cast<std::uint8_t>(std::popcount(cell.open())));
     }
     state.members.clear();
@@ -175,11 +180,7 @@ void FleetIndex::restate(NodeNo node) {
     total_ += total - rec.total;
     rec.free = static_cast<std::int32_t>(free);
     rec.total = static_cast<std::int32_t>(total);
-    if (whole != rec.whole) {
-        for (const std::size_t level : {1u, 3u, 4u, 5u, 6u})
-            topology_[level][rec.topology[level]].whole += whole - rec.whole;
-        rec.whole = whole;
-    }
+    rec.whole = whole;
 
     const StateNo next = intern(node);
     if (next == rec.state) return;

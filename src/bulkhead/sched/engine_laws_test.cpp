@@ -292,5 +292,144 @@ TEST(EngineLaws, a_single_task_gets_the_best_of_all_nodes) {
     }
 }
 
+// A small fleet in racks of leaves, some of its GPUs taken.
+struct Racks {
+    struct Machine {
+        std::string rack, leaf;
+        std::int64_t gpus = 0;
+    };
+    std::vector<Machine> machines;
+    Play play;
+
+    explicit Racks(Rng& rng) {
+        play.tenants({{.name = "t", .guarantee = Gpus::whole(100)}});
+        const auto count = rng.between(2, 9);
+        for (std::int64_t n = 0; n < count; ++n) {
+            const auto rack = rng.between(0, 2);
+            machines.push_back({"r" + std::to_string(rack), "l" + std::to_string(rack) + std::to_string(rng.below(2)),
+                                rng.between(1, 4)});
+            play.node({.name = "n" + std::to_string(n),
+                       .gpus = static_cast<std::size_t>(machines.back().gpus),
+                       .rack = machines.back().rack,
+                       .leaf = machines.back().leaf});
+        }
+        std::int64_t all = 0;
+        for (const Machine& machine : machines) all += machine.gpus;
+        for (std::int64_t n = rng.between(0, all / 2); n > 0; --n) play.run({.name = "taken" + std::to_string(n)});
+    }
+    std::string domain(std::size_t node, TopologyLevel level) const {
+        switch (level) {
+            case TopologyLevel::node:
+                return std::to_string(node);
+            case TopologyLevel::leaf:
+                return machines[node].leaf;
+            case TopologyLevel::rack:
+                return machines[node].rack;
+            default:
+                return "all";
+        }
+    }
+    // How many tasks each node takes, from who runs where.
+    std::vector<std::int64_t> room(std::int64_t gpus) const {
+        std::vector<std::int64_t> free;
+        for (const Machine& machine : machines) free.push_back(machine.gpus);
+        for (const auto& [name, job] : play.jobs)
+            for (const TaskSeat& task : play.engine.seats(job)) free[task.node] -= std::ssize(task.gpus);
+        for (std::int64_t& each : free) each /= gpus;
+        return free;
+    }
+};
+
+// One domain, in it groups that each stay in a smaller one: counted by hand, for every gang and every fleet.
+TEST(EngineLaws, a_gang_is_placed_whenever_it_could_be_and_as_it_asked) {
+    int placed = 0, refused = 0;
+    for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+        SCOPED_TRACE(seed);
+        Rng rng{seed};
+        Racks racks{rng};
+        constexpr std::array levels{TopologyLevel::none, TopologyLevel::node, TopologyLevel::leaf, TopologyLevel::rack};
+        JobRow row{.name = "gang", .gpus = rng.between(1, 2)};
+        row.group = static_cast<std::int32_t>(rng.between(0, 3));
+        row.tasks = static_cast<std::int32_t>(rng.between(1, 3)) * std::max(row.group, 1);
+        row.within = levels[rng.below(levels.size())];
+        if (row.group > 1) row.group_within = rng.chance(500) ? TopologyLevel::leaf : TopologyLevel::node;
+        const std::int64_t unit = row.group > 1 ? row.group : 1;
+
+        std::map<std::pair<std::string, std::string>, std::int64_t> bins;
+        const std::vector<std::int64_t> room = racks.room(row.gpus);
+        for (std::size_t n = 0; n < room.size(); ++n)
+            bins[{racks.domain(n, row.within), unit > 1 ? racks.domain(n, row.group_within) : ""}] += room[n];
+        std::map<std::string, std::int64_t> together;
+        for (const auto& [key, tasks] : bins) together[key.first] += tasks / unit * unit;
+        const bool possible = std::ranges::any_of(together, [&](const auto& each) { return each.second >= row.tasks; });
+
+        const JobNo gang = racks.play.submit(row);
+        ASSERT_EQ(racks.play.engine.allocate(gang, racks.play.now), possible);
+        possible ? ++placed : ++refused;
+        if (!possible) continue;
+        const std::vector<TaskSeat> seats = racks.play.engine.seats(gang);
+        ASSERT_EQ(std::ssize(seats), row.tasks);
+        std::map<std::string, std::int64_t> groups;
+        for (const TaskSeat& seat : seats) {
+            ASSERT_EQ(racks.domain(seat.node, row.within), racks.domain(seats.front().node, row.within));
+            ++groups[unit > 1 ? racks.domain(seat.node, row.group_within) : ""];
+        }
+        for (const auto& [name, tasks] : groups) ASSERT_EQ(tasks % unit, 0) << name;
+        for (const std::int64_t left : racks.room(1)) ASSERT_GE(left, 0);
+    }
+    EXPECT_GT(placed, 500);
+    EXPECT_GT(refused, 500);
+}
+
+// Every set of those who could be evicted is tried; nobody needs fewer than the engine takes by more than one in a
+// gang.
+TEST(EngineLaws, no_set_of_victims_is_much_smaller) {
+    int exact = 0, more = 0;
+    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+        SCOPED_TRACE(seed);
+        Rng rng{seed};
+        Play play{{.moves = 0}};
+        const auto machines = rng.between(1, 3);
+        play.tenants({{.name = "lent", .guarantee = Gpus{}}, {.name = "due", .guarantee = Gpus::whole(4 * machines)}});
+        for (std::int64_t n = 0; n < machines; ++n) play.node({.name = "n" + std::to_string(n), .gpus = 4});
+        for (int n = 0; n < 9; ++n) play.submit({.name = "v" + std::to_string(n), .gpus = rng.between(1, 3)});
+        play.cycle();
+        std::vector<std::vector<TaskSeat>> victims;
+        for (int n = 0; n < 9; ++n)
+            if (play.engine.running(play.jobs.at("v" + std::to_string(n))))
+                victims.push_back(play.engine.seats(play.jobs.at("v" + std::to_string(n))));
+        JobRow row{.name = "claim", .tenant = 1, .gpus = rng.between(1, 4)};
+        row.tasks = static_cast<std::int32_t>(rng.between(1, machines));
+        const JobNo claim = play.submit(row);
+        // It asks for more than there is, so that the others are due nothing.
+        for (std::int64_t n = 0; n < machines; ++n)
+            play.submit({.name = "more" + std::to_string(n), .tenant = 1, .gpus = 4});
+        const auto fits_without = [&](unsigned gone) {
+            std::vector<std::int64_t> free(static_cast<std::size_t>(machines), 4);
+            for (std::size_t v = 0; v < victims.size(); ++v)
+                if ((gone >> v & 1u) == 0)
+                    for (const TaskSeat& task : victims[v]) free[task.node] -= std::ssize(task.gpus);
+            std::int64_t room = 0;
+            for (const std::int64_t each : free) room += each / row.gpus;
+            return room >= row.tasks;
+        };
+        if (fits_without(0)) continue;
+        int fewest = 99;
+        for (unsigned gone = 1; gone < 1u << victims.size(); ++gone)
+            if (fits_without(gone)) fewest = std::min(fewest, std::popcount(gone));
+        const auto taken = static_cast<int>(play.engine.would_reclaim(claim, play.now).size());
+        ASSERT_EQ(taken > 0, fewest < 99);
+        ASSERT_GE(taken, fewest < 99 ? fewest : 0);
+        if (row.tasks == 1) {
+            ASSERT_EQ(taken, fewest < 99 ? fewest : 0);
+        }
+        if (fewest == 99) continue;
+        ASSERT_LE(taken, 2 * fewest);
+        taken == fewest ? ++exact : ++more;
+    }
+    EXPECT_GT(exact, 100);
+    EXPECT_LT(more, exact / 4);
+}
+
 }  // namespace
 }  // namespace bulkhead::sched

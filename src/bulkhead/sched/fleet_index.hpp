@@ -102,7 +102,6 @@ class FleetIndex {
 public:
     struct TopologyDomain {
         std::vector<NodeNo> nodes;
-        std::int64_t whole = 0;  // empty GPUs on open nodes
     };
 
     // --- what is there ---
@@ -147,7 +146,6 @@ public:
     std::vector<Portion> gang(const Job& job, std::int32_t tasks);
     // The most tasks of the job that fit in one place where they may be together.
     std::int64_t most(const Job& job) const;
-    std::int64_t memo_capacity(NodeNo node, ShapeNo shape, TenantNo tenant) const;
     SeatNo take(NodeNo node, const Job& job, JobNo owner);  // one task; there must be room
     SeatNo take_exactly(const TaskSeat& where, const Job& job, JobNo owner);
     void release(SeatNo seat, bool clean);
@@ -240,6 +238,10 @@ private:
         std::uint16_t hole = 0;  // the largest share of a GPU that is free
         std::uint8_t whole = 0;  // empty GPUs
         std::uint8_t open = 0;   // the most open slices of a GPU that is not held as a whole
+        std::uint8_t model = 0;  // of all its GPUs; 0xFF: they differ, or there are none
+        std::uint8_t sound = 0;  // GPUs of which nothing is lost
+        bool kept = false;       // something is promised to somebody
+        bool dirty = false;      // something is neither free nor held: it is being wiped, or lost
     };
     struct Known {
         StateNo state = nil;
@@ -284,7 +286,9 @@ private:
     Obstacle neighbourly_excepted(NodeNo node, const Shape& shape, TenantNo tenant) const;
     PeerTrust trust(Company company, const Eyes& eyes) const;
     Obstacle neighbourly(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
-    Obstacle obstacle(const NodeView& view, const Shape& shape, TenantNo tenant, Obstacle neighbours) const;
+    // The first thing in the way. The brief spares a look at the GPUs wherever it knows enough.
+    Obstacle obstacle(const NodeView& view, const Brief& brief, const Shape& shape, TenantNo tenant,
+                      Obstacle neighbours) const;
     bool able(const NodeView& view, const Shape& shape) const;
     bool kind_ok(const Shape& shape, std::uint32_t kind) const;
     bool has_devices(const NodeView& view, const Shape& shape) const;
@@ -341,6 +345,8 @@ private:
     std::uint32_t drive_list(const std::vector<std::int64_t>& sizes);
     std::uint32_t topology(TopologyLevel level, const std::string& name);
     void draw(NodeNo node, const Node& as);
+    std::vector<Portion> roomy(const Job& job, std::size_t of_each_bucket) const;
+    void sort_by_domain(std::vector<Portion>& room, TopologyLevel level) const;
     std::vector<Portion> spread(std::vector<Portion>& room, std::int32_t tasks) const;
     std::vector<Portion> in_bins(std::vector<Portion>& room, std::int32_t tasks, std::int32_t unit,
                                  TopologyLevel level) const;
@@ -375,7 +381,6 @@ private:
     std::unordered_map<std::uint64_t, Ranking> rankings_;
     std::vector<std::uint64_t> scratch_keys_;
     std::vector<Cell> scratch_cells_;
-    mutable std::vector<std::int32_t> memo_;  // room by bucket, while one gang is looked at
     Entry scanned_;
     std::optional<Mix> mix_;
     std::uint32_t mixes_ = 0;  // so many were set

@@ -1,7 +1,7 @@
 // Which nodes the tasks of a gang go to.
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
+#include <map>
 
 #include "bulkhead/sched/fleet_index.hpp"
 
@@ -47,8 +47,7 @@ std::vector<FleetIndex::Portion> FleetIndex::spread(std::vector<Portion>& room, 
 // Tasks in units of `unit`, each unit inside one domain of `level`.
 std::vector<FleetIndex::Portion> FleetIndex::in_bins(std::vector<Portion>& room, std::int32_t tasks, std::int32_t unit,
                                                      TopologyLevel level) const {
-    std::ranges::sort(room, {},
-                      [&](const Portion& portion) { return std::pair{domain_of(portion.node, level), portion.node}; });
+    sort_by_domain(room, level);
     struct Bin {
         std::size_t first = 0, count = 0;
         std::int64_t room = 0;
@@ -88,70 +87,76 @@ std::vector<FleetIndex::Portion> FleetIndex::arrange(const Job& job, std::int32_
     return spread(room, tasks);
 }
 
-std::vector<FleetIndex::Portion> FleetIndex::gang(const Job& job, std::int32_t tasks) {
+// Every node that takes a task, with how many it takes; of each bucket at most so many nodes. What one node of a bucket
+// takes, all of them take.
+std::vector<FleetIndex::Portion> FleetIndex::roomy(const Job& job, std::size_t of_each_bucket) const {
     const Shape& shape = shapes_[job.shape];
-    const std::int32_t unit = job.group > 1 && job.group_within != TopologyLevel::none ? job.group : 1;
-    const bool anywhere = job.within == TopologyLevel::none;
-    memo_.assign(states_.size(), -1);
-    const auto room_on = [&](NodeNo node) {
-        return static_cast<std::int32_t>(memo_capacity(node, job.shape, job.tenant));
-    };
-    if (anywhere) {
-        std::vector<Portion> room;
-        if (!shape.need.excepted.empty()) {
-            for (NodeNo node = 0; node < nodes_.size(); ++node)
-                if (const std::int32_t takes = room_on(node); takes > 0) room.push_back({node, takes});
-        } else {
-            std::vector<NodeNo> members;
-            for (const Looks::Look& look : looks(shape, job.tenant))
-                for (const StateNo state : audiences_[look.audience].live) {
-                    if (memo_[state] >= 0) continue;
-                    const NodeNo first = first_member(state);
-                    const std::int32_t takes = room_on(first);
-                    if (takes == 0) continue;
-                    // No more nodes of one bucket than could ever be used of it.
-                    members.clear();
-                    for (const NodeNo member : states_[state].members)
-                        if (nodes_[member].state == state) members.push_back(member);
-                    std::ranges::sort(members);
-                    const auto [dup, last] = std::ranges::unique(members);
-                    members.erase(dup, last);
-                    const std::size_t useful =
-                        unit > 1 || job.prefer != TopologyLevel::none
-                            ? members.size()
-                            : std::min<std::size_t>(members.size(), static_cast<std::size_t>(tasks));
-                    for (std::size_t i = 0; i < useful; ++i) room.push_back({members[i], takes});
-                }
+    std::vector<Portion> room;
+    if (!shape.need.excepted.empty()) {
+        for (NodeNo node = 0; node < nodes_.size(); ++node)
+            if (const auto takes = static_cast<std::int32_t>(capacity(node, job.shape, job.tenant)); takes > 0)
+                room.push_back({node, takes});
+        return room;
+    }
+    std::vector<bool> seen(states_.size());  // a bucket may have several audiences
+    std::vector<NodeNo> members;
+    for (const Looks::Look& look : looks(shape, job.tenant))
+        for (const StateNo state : audiences_[look.audience].live) {
+            if (!may_take(briefs_[state], shape) || seen[state]) continue;
+            seen[state] = true;
+            members.clear();
+            for (const NodeNo member : states_[state].members)
+                if (nodes_[member].state == state) members.push_back(member);
+            const auto takes = static_cast<std::int32_t>(capacity(members.front(), job.shape, job.tenant));
+            if (takes == 0) continue;
+            std::ranges::sort(members);
+            members.erase(std::ranges::unique(members).begin(), members.end());
+            for (std::size_t i = 0; i < members.size() && i < of_each_bucket; ++i) room.push_back({members[i], takes});
         }
+    return room;
+}
+
+// The same, one domain of `level` after the other.
+void FleetIndex::sort_by_domain(std::vector<Portion>& room, TopologyLevel level) const {
+    std::vector<std::pair<std::uint64_t, std::int32_t>> keyed;
+    keyed.reserve(room.size());
+    for (const Portion& portion : room)
+        keyed.emplace_back(std::uint64_t{domain_of(portion.node, level)} << 32 | portion.node, portion.tasks);
+    std::ranges::sort(keyed);
+    for (std::size_t i = 0; i < room.size(); ++i)
+        room[i] = {static_cast<NodeNo>(keyed[i].first & 0xFFFFFFFF), keyed[i].second};
+}
+
+std::vector<FleetIndex::Portion> FleetIndex::gang(const Job& job, std::int32_t tasks) {
+    const auto enough = [&](std::span<const Portion> room) {
         std::int64_t sum = 0;
         for (const Portion& portion : room) sum += portion.tasks;
-        return sum < tasks ? std::vector<Portion>{} : arrange(job, tasks, room);
+        return sum >= tasks ? sum : 0;
+    };
+    if (job.within == TopologyLevel::none) {
+        // No more nodes of one bucket than could ever be used of it.
+        const bool any_will_do = job.group <= 1 && job.prefer == TopologyLevel::none;
+        std::vector<Portion> room =
+            roomy(job, any_will_do ? static_cast<std::size_t>(tasks) : std::numeric_limits<std::size_t>::max());
+        return enough(room) == 0 ? std::vector<Portion>{} : arrange(job, tasks, room);
     }
     // Within one domain: the tightest that suffices.
-    std::vector<Portion> best;
+    std::vector<Portion> all = roomy(job, std::numeric_limits<std::size_t>::max());
+    sort_by_domain(all, job.within);
+    std::vector<Portion> best, here;
     std::int64_t best_room = std::numeric_limits<std::int64_t>::max();
-    std::vector<Portion> room;
-    const auto consider = [&](std::span<const NodeNo> nodes) {
-        room.clear();
-        std::int64_t sum = 0;
-        for (const NodeNo node : nodes)
-            if (const std::int32_t takes = room_on(node); takes > 0) {
-                room.push_back({node, takes});
-                sum += takes;
-            }
-        if (sum < tasks || sum >= best_room) return;
-        std::vector<Portion> found = arrange(job, tasks, room);
-        if (found.empty()) return;
+    for (std::size_t first = 0, last = 0; first < all.size(); first = last) {
+        const std::uint32_t domain = domain_of(all[first].node, job.within);
+        while (last < all.size() && domain_of(all[last].node, job.within) == domain) ++last;
+        const std::span nodes = std::span{all}.subspan(first, last - first);
+        const std::int64_t room = enough(nodes);
+        if (room == 0 || room >= best_room) continue;
+        here.assign(nodes.begin(), nodes.end());
+        std::vector<Portion> found = arrange(job, tasks, here);
+        if (found.empty()) continue;
         best = std::move(found);
-        best_room = sum;
-    };
-    if (job.within == TopologyLevel::node) {
-        for (NodeNo node = 0; node < nodes_.size(); ++node) consider({&node, 1});
-        return best;
+        best_room = room;
     }
-    const std::int64_t whole_gpus = whole_gpus_of(shape) * tasks;
-    for (const TopologyDomain& domain : domains(job.within))
-        if (domain.whole >= whole_gpus) consider(domain.nodes);
     return best;
 }
 
@@ -163,42 +168,23 @@ std::int64_t FleetIndex::whole_gpus_of(const Shape& shape) {
     return shape.options.empty() ? 0 : least;
 }
 
-// What one node of a bucket takes, all of them take. The caller has cleared the memory.
-std::int64_t FleetIndex::memo_capacity(NodeNo node, ShapeNo number, TenantNo tenant) const {
-    const Shape& shape = shapes_[number];
-    if (!shape.need.excepted.empty()) return capacity(node, number, tenant);
-    std::int32_t& known = memo_[nodes_[node].state];
-    if (known < 0)
-        known = may_take(briefs_[nodes_[node].state], shape) ? static_cast<std::int32_t>(capacity(node, number, tenant))
-                                                             : 0;
-    return known;
-}
-
 std::int64_t FleetIndex::most(const Job& job) const {
-    memo_.assign(states_.size(), -1);
-    std::int64_t best = 0;
-    const std::int64_t unit = job.group > 1 && job.group_within != TopologyLevel::none ? job.group : 1;
-    const auto sum = [&](std::span<const NodeNo> nodes) {
-        std::int64_t room = 0;
-        if (unit == 1) {
-            for (const NodeNo node : nodes) room += memo_capacity(node, job.shape, job.tenant);
-            return room;
-        }
-        std::unordered_map<std::uint32_t, std::int64_t> bins;
-        for (const NodeNo node : nodes)
-            bins[domain_of(node, job.group_within)] += memo_capacity(node, job.shape, job.tenant);
-        for (const auto& [bin, here] : bins) room += here / unit * unit;
-        return room;
-    };
-    if (job.within == TopologyLevel::none || job.within == TopologyLevel::node) {
-        std::vector<NodeNo> all(nodes_.size());
-        for (NodeNo node = 0; node < nodes_.size(); ++node) {
-            all[node] = node;
-            if (job.within == TopologyLevel::node) best = std::max(best, sum({&node, 1}));
-        }
-        return job.within == TopologyLevel::node ? best : sum(all);
+    // Whole units in each of the smaller domains, then whatever those of one larger domain have together.
+    const bool in_units = job.group > 1 && job.group_within != TopologyLevel::none;
+    const std::int64_t unit = in_units ? job.group : 1;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> bins;
+    for (const Portion& portion : roomy(job, std::numeric_limits<std::size_t>::max())) {
+        const std::uint32_t inner = in_units ? domain_of(portion.node, job.group_within) : 0;
+        bins[{domain_of(portion.node, job.within), inner}] += portion.tasks;
     }
-    for (const TopologyDomain& domain : domains(job.within)) best = std::max(best, sum(domain.nodes));
+    std::int64_t best = 0, here = 0;
+    std::uint32_t current = nil;
+    for (const auto& [key, tasks] : bins) {
+        if (key.first != current) here = 0;
+        current = key.first;
+        here += tasks / unit * unit;
+        best = std::max(best, here);
+    }
     return best;
 }
 

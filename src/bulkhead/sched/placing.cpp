@@ -291,40 +291,39 @@ bool FleetIndex::able(NodeNo node, ShapeNo number) const {
     return here.open && kind_ok(shapes_[number], here.kind) && able(here, shapes_[number]);
 }
 
-Obstacle FleetIndex::obstacle(const NodeView& view, const Shape& shape, TenantNo tenant, Obstacle neighbours) const {
+Obstacle FleetIndex::obstacle(const NodeView& view, const Brief& brief, const Shape& shape, TenantNo tenant,
+                              Obstacle neighbours) const {
     if (!kind_ok(shape, view.kind)) return Obstacle::kind;
-    if (!able(view, shape)) return Obstacle::model;
+    const bool surely_able = std::ranges::any_of(shape.options, [&](const Shape::Option& option) {
+        return option.model == brief.model && brief.sound >= option.want.count;
+    });
+    if (!surely_able && !able(view, shape)) return Obstacle::model;
     if (!view.open) return Obstacle::closed;
     if (neighbours != Obstacle::none) return neighbours;
     if (view.cpu < shape.need.cpu || view.memory < shape.need.memory) return Obstacle::cores;
     if (!has_devices(view, shape)) return Obstacle::devices;
-    if (capacity(view, shape, Eyes{.tenant = tenant}) > 0) return Obstacle::none;
-    return std::ranges::any_of(view.cells, [](const Cell& cell) { return cell.kept != 0; }) ? Obstacle::reserved
-                                                                                            : Obstacle::gpus;
+    if (may_take(brief, shape) && capacity(view, shape, Eyes{.tenant = tenant}) > 0) return Obstacle::none;
+    return brief.kept ? Obstacle::reserved : Obstacle::gpus;
 }
 
 FleetIndex::Tally FleetIndex::tally(const Job& job) const {
     const Shape& shape = shapes_[job.shape];
     Tally tally;
-    const auto count = [&](const NodeView& view, Obstacle neighbours, std::int64_t nodes) {
-        const Obstacle found = obstacle(view, shape, job.tenant, neighbours);
+    const auto count = [&](const NodeView& view, const Brief& brief, Obstacle neighbours, std::int64_t nodes) {
+        const Obstacle found = obstacle(view, brief, shape, job.tenant, neighbours);
         tally.nodes[static_cast<std::size_t>(found)] += nodes;
         if (found == Obstacle::none) tally.room += nodes * capacity(view, shape, Eyes{.tenant = job.tenant});
-        if (found != Obstacle::gpus) return;
-        std::uint8_t dirty = 0;
-        for (const Cell& cell : view.cells)
-            dirty |= static_cast<std::uint8_t>(models_[cell.model].all() & ~(cell.available | cell.held));
-        if (dirty != 0) tally.wiping += nodes;
+        if (found == Obstacle::gpus && brief.dirty) tally.wiping += nodes;
     };
     if (!shape.need.excepted.empty()) {
         for (NodeNo node = 0; node < nodes_.size(); ++node)
-            count(view(node), neighbourly_excepted(node, shape, job.tenant), 1);
+            count(view(node), briefs_[nodes_[node].state], neighbourly_excepted(node, shape, job.tenant), 1);
         return tally;
     }
     for (StateNo number = 0; number < states_.size(); ++number)
-        if (briefs_[number].count > 0) {
+        if (const Brief& brief = briefs_[number]; brief.count > 0) {
             const NodeView here = view(states_[number]);
-            count(here, neighbourly(here, shape, Eyes{.tenant = job.tenant}), briefs_[number].count);
+            count(here, brief, neighbourly(here, shape, Eyes{.tenant = job.tenant}), brief.count);
         }
     return tally;
 }
