@@ -2,6 +2,7 @@
 // its line; what the server finds is shown at the same lines.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <ostream>
 

@@ -1,6 +1,7 @@
 // `fleet`: nodes and GPUs as a picture. Each cell is one memory slice.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>

@@ -1,6 +1,7 @@
 // `get` and `describe`: what the server has, as tables, YAML or JSON; and its changes as they happen.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <ostream>
 

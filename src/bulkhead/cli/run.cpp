@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "bulkhead/base/nearest.hpp"
 #include "bulkhead/cli/command.hpp"

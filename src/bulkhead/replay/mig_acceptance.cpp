@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "bulkhead/base/rng.hpp"
 #include "bulkhead/gpu/profile_name.hpp"
@@ -58,7 +60,7 @@ public:
     PackedAnew(const gpu::Geometry& geometry, std::int64_t gpus)
         : geometry_{&geometry}, gpus_(static_cast<std::size_t>(gpus)), held_(geometry.board().profiles.size(), 0) {
         for (std::size_t profile = 0; profile < held_.size(); ++profile) largest_first_.push_back(profile);
-        std::ranges::stable_sort(largest_first_, [&](std::size_t a, std::size_t b) { return rank(a) > rank(b); });
+        std::ranges::sort(largest_first_, std::greater<>{}, [&](std::size_t profile) { return rank(profile); });
     }
 
     bool serve(std::size_t profile) {
@@ -71,9 +73,9 @@ public:
 
 private:
     // Of those of equal size, the one that may start at fewer places.
-    std::pair<unsigned, int> rank(std::size_t profile) const {
+    std::tuple<unsigned, int, std::size_t> rank(std::size_t profile) const {
         const gpu::Profile& its = geometry_->board().profiles[profile];
-        return {its.memory_slices, -static_cast<int>(its.starts.count())};
+        return {its.memory_slices, -static_cast<int>(its.starts.count()), profile};
     }
     bool fits() const {
         // GPUs by what is taken of them; there are few different ones.

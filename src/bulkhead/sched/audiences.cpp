@@ -48,6 +48,12 @@ void FleetIndex::audiences_of(const StateRec& state, std::vector<std::uint64_t>&
     if (!state.fabric.empty()) bears = std::min(bears, state.fabric.bears());
     if (one_domain && bears >= PeerTrust::same_domain) add(Crowd::domain, *domain, state.board_is_one);
     if (state.hosts.empty() && bears == PeerTrust::distrusting) add(Crowd::everybody, 0, state.board_is_one);
+    // Beside those who bear strangers, whoever may use the host after those who used it.
+    if (!state.hosts.empty() && bears == PeerTrust::distrusting && !one_domain) {
+        if (state.hosts.kind() == Company::Kind::tenant) add(Crowd::present, state.hosts.id(), false);
+        if (const std::uint32_t its = state.hosts.domain_here(domain_of); its != 0)
+            add(Crowd::present, of_domain | its, false);
+    }
     if (one_tenant) return;
     // Parts of a GPU that only those may use who sit there already, or who are near to them.
     for (const Cell& cell : std::span{state_cells_}.subspan(state.cells, state.gpus)) {
@@ -132,11 +138,12 @@ FleetIndex::Looks FleetIndex::looks(const Shape& shape, TenantNo tenant) const {
 
 std::optional<FleetIndex::Entry> FleetIndex::entry(StateNo number, const Shape& shape, const Eyes& eyes) const {
     const StateRec& state = states_[number];
-    if (state.cpu < shape.need.cpu || state.memory < shape.need.memory) return std::nullopt;
+    if (!has_cores(state.cpu, state.memory, shape)) return std::nullopt;
     const NodeView here = view(state);
     if (!kind_ok(shape, here.kind) || !has_devices(here, shape)) return std::nullopt;
     // Certain for most audiences; not where somebody has a part of a GPU on a node of others.
-    if (neighbourly(here, shape, eyes) != Obstacle::none) return std::nullopt;
+    // With an exception it is the pairs of tenants that count, and whoever asks has looked at those.
+    if (shape.need.excepted.empty() && neighbourly(here, shape, eyes) != Obstacle::none) return std::nullopt;
     const std::optional<Choice> choice = choose(here, shape, eyes);
     if (!choice) return std::nullopt;
     return Entry{.good = choice->good * (1 << 20) + choice->fullness,
@@ -153,8 +160,8 @@ std::optional<FleetIndex::Standing> FleetIndex::standing(NodeNo node, ShapeNo sh
 }
 
 bool FleetIndex::may_take(const Brief& brief, const Shape& shape) const {
-    return brief.cpu >= shape.need.cpu && brief.whole >= shape.least_whole && brief.hole >= shape.least_hole &&
-           brief.open >= shape.least_open;
+    return (brief.cpu >= shape.need.cpu || shape.need.cpu == 0) && brief.whole >= shape.least_whole &&
+           brief.hole >= shape.least_hole && brief.open >= shape.least_open;
 }
 
 const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo number, const Eyes& eyes) {

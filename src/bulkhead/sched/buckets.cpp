@@ -174,8 +174,11 @@ void FleetIndex::restate(NodeNo node) {
         free += std::max<std::int64_t>(0, 1000 - lost - cell.taken);
         whole = static_cast<std::uint8_t>(whole + (cell.empty(models_[cell.model].all()) && cell.kept == 0 ? 1 : 0));
     }
-    if (!rec.open) free = 0;
-    if (!rec.open) whole = 0;
+    // Of a closed node there is only what is held there.
+    if (!rec.open) {
+        total = std::min(total, total - free);
+        free = whole = 0;
+    }
     free_ += free - rec.free;
     total_ += total - rec.total;
     rec.free = static_cast<std::int32_t>(free);

@@ -26,8 +26,8 @@ void Engine::State::drop_claim(JobNo job) {
     const auto claim = std::ranges::find(claims, job, &RoomClaim::job);
     if (claim == claims.end()) return;
     lift(*claim);
+    expect(*claim, false);
     claims.erase(claim);
-    expect(job, -least_of(job));
 }
 
 // Whoever is owed more than it holds does not wait behind room that is kept for one who is not.
@@ -35,9 +35,9 @@ bool Engine::State::drop_undeserved_claims() {
     std::vector<JobNo> undeserved;
     for (const RoomClaim& claim : claims) {
         if (claim.freed_for_it) continue;
-        expect(claim.job, -least_of(claim.job));
+        expect(claim, false);
         if (!deserves(claim.job)) undeserved.push_back(claim.job);
-        expect(claim.job, least_of(claim.job));
+        expect(claim, true);
     }
     for (const JobNo job : undeserved) drop_claim(job);
     return !undeserved.empty();
@@ -64,7 +64,7 @@ void Engine::State::keep_room(JobNo job, std::span<const FleetIndex::Portion> wh
     const auto left = [&](const SeatRec& seat) { return seat.ending || (seat.job != nil && gone[seat.job]); };
     for (const FleetIndex::Portion& portion : where) fleet.promise(portion, jobs[job].job, job, left, claim.seats);
     claims.push_back(std::move(claim));
-    expect(job, least_of(job));
+    expect(claims.back(), true);
 }
 
 // Claimants come first: the room is theirs.
@@ -75,10 +75,10 @@ void Engine::State::settle_claims(Statement& statement, Instant now) {
     for (const JobNo job : claimants) {
         const JobRec& rec = jobs[job];
         const std::vector<SeatRec> lifted = lift(*claim_of(job));
-        expect(job, -least_of(job));
+        expect(*claim_of(job), false);
         Binding binding;
         const bool placed = within_quota(rec.job, rec.fewest()) && place(job, now, &binding);
-        expect(job, least_of(job));
+        expect(*claim_of(job), true);
         if (placed) {
             statement.bind.push_back(std::move(binding));
             drop_claim(job);

@@ -41,6 +41,9 @@ bool Engine::State::shrink(JobNo number, Instant now, Statement& statement) {
             const JobRec& rec = jobs[seat.job];
             const bool own = seat.tenant == job.tenant && urgency(rec.job, now) < urgency(job, now);
             if ((takeable[seat.tenant] == 0 && !own) || rec.phase != Phase::running || rec.job.least == 0) continue;
+            if (rec.evicted_in == generation || rec.started_in == cycles) continue;
+            const Action action = own ? Action::preempt : Action::reclaim;
+            if (now - rec.started < least_run(seat.tenant, job.tenant, action)) continue;
             std::int64_t chosen = 0;
             for (const SeatNo other : here) chosen += fleet.seat(other).job == seat.job ? 1 : 0;
             if (rec.placed - chosen <= rec.job.least) continue;
@@ -189,7 +192,7 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
     const bool waits_already = claim_of(number) != nullptr;
     if (waits_already) {
         lifted = lift(*claim_of(number));
-        expect(number, -least_of(number));
+        expect(*claim_of(number), false);
     }
     const auto done = [&](bool helped) {
         if (!waits_already) return helped;
@@ -198,7 +201,7 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
             claims.erase(before);  // the first is the older one; what was kept then is kept anew, or used
         } else {
             lower(*claim_of(number), lifted);
-            expect(number, least_of(number));
+            expect(*claim_of(number), true);
         }
         return helped;
     };
@@ -208,19 +211,23 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
         Action action;
         bool gently;
     };
+    // A quarrel within a limit is settled within it: only those can help who count against it too.
+    std::optional<TenantNo> inside;
+    if (over) inside = limited_by(job, jobs[number].fewest());
     for (const auto [action, gently] :
          {Way{Action::reclaim, true}, Way{Action::reclaim, false}, Way{Action::preempt, false}}) {
-        if (over && action != Action::preempt) continue;
-        const auto plan = find_victims(number, action, now, gently);
+        if (over && action != Action::preempt && inside == job.tenant) continue;
+        const auto plan = find_victims(number, action, now, gently, {}, inside);
         if (!plan) continue;
-        if (over) {  // its own tenant's quota: only what its victims give up
+        if (over) {  // once they have given up what they hold
             std::int64_t freed = 0;
-            for (const JobNo victim : plan->victims) freed += jobs[victim].placed;
-            bool enough = true;
-            for (const JobNo victim : plan->victims) hold(victim, -jobs[victim].holds());
-            enough = within_quota(job, jobs[number].fewest());
+            for (const JobNo victim : plan->victims) {
+                freed += jobs[victim].holds();
+                hold(victim, -jobs[victim].holds());
+            }
+            const bool enough = within_quota(job, jobs[number].fewest(), freed);
             for (const JobNo victim : plan->victims) hold(victim, jobs[victim].holds());
-            if (!enough || freed == 0) continue;
+            if (!enough || plan->victims.empty()) continue;
         }
         gone.assign(jobs.size(), false);
         for (const JobNo victim : plan->victims) gone[victim] = true;

@@ -11,7 +11,8 @@ using Phase = JobRec::Phase;
 
 namespace {
 
-constexpr int searches_in_a_cycle = 8;  // for whom to disturb; the rest waits for the next
+constexpr int searches_in_a_cycle = 24;    // looks for whom to disturb, up to four for one claimant; the rest is next
+constexpr int backfills_in_a_cycle = 256;  // tries for those like whom one found no room already
 
 }  // namespace
 
@@ -101,16 +102,24 @@ void Engine::State::hold(JobNo job, std::int64_t gpus) {
     if (hard) count_owed();
 }
 
-void Engine::State::expect(JobNo job, std::int64_t gpus) {
+void Engine::State::expect(JobNo job, const TenantRec::Coming& more) {
     const Job& its = jobs[job].job;
-    tenants[its.tenant].own_coming += gpus;
-    for (const TenantNo holder : tenants[its.tenant].line) tenants[holder].coming += gpus;
+    tenants[its.tenant].own_coming.add(more);
+    for (const TenantNo holder : tenants[its.tenant].line) tenants[holder].coming.add(more);
+}
+
+void Engine::State::expect(const RoomClaim& claim, bool is_kept) {
+    const std::int64_t gpus = is_kept ? least_of(claim.job) : -least_of(claim.job);
+    TenantRec::Coming more;
+    (claim.freed_for_it ? more.freed : more.reserved) = gpus;
+    if (claim.freed_for_it && !jobs[claim.job].job.preemptible) more.freed_pinned = gpus;
+    expect(claim.job, more);
 }
 
 void Engine::State::set_ending(JobNo job) {
     for (SeatNo seat = jobs[job].seats; seat != nil; seat = fleet.seat(seat).next_of_job) fleet.set_ending(seat, true);
     jobs[job].phase = Phase::ending;
-    expect(job, -jobs[job].holds());
+    expect(job, {.leaving = jobs[job].holds()});
 }
 
 void Engine::State::seat(JobNo job, SeatNo seat) {
@@ -137,7 +146,7 @@ void Engine::State::start(JobNo job, std::span<const FleetIndex::Portion> where,
 
 void Engine::State::leave(JobNo job, bool clean) {
     JobRec& rec = jobs[job];
-    if (rec.phase == Phase::ending) expect(job, rec.holds());
+    if (rec.phase == Phase::ending) expect(job, {.leaving = -rec.holds()});
     for (SeatNo seat = rec.seats; seat != nil;) {
         const SeatNo next = fleet.seat(seat).next_of_job;
         fleet.release(seat, clean);
@@ -186,7 +195,7 @@ void Engine::keep(JobNo job, const Promise& promise) {
     for (const TaskSeat& task : promise.tasks)
         claim.seats.push_back(state.fleet.promise_exactly(task, state.jobs[job].job, job));
     state.claims.push_back(std::move(claim));
-    state.expect(job, state.least_of(job));
+    state.expect(state.claims.back(), true);
 }
 
 void Engine::finish(JobNo job) {
@@ -253,7 +262,9 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
     refresh_mix();
     const JobRec& rec = jobs[job];
     std::int64_t most = rec.job.tasks;
-    while (most > rec.fewest() && !within_quota(rec.job, most)) --most;
+    const std::int64_t unit = std::max(rec.job.group, 1);  // no group is halved
+    while (most > rec.fewest() && !within_quota(rec.job, most))
+        most = std::max<std::int64_t>(most - unit, rec.fewest());
     std::vector<FleetIndex::Portion> where = find_room(job, static_cast<std::int32_t>(most));
     if (where.empty() && rec.fewest() < most) {
         most = std::min(most, fleet.most(rec.job));
@@ -354,7 +365,8 @@ Statement Engine::cycle(Instant now) {
     state.failed.clear();
     state.settle_claims(statement, now);
     state.line_up(now);
-    int disturbed = 0, kept = 0, searches = 0;
+    int disturbed = 0, kept = 0, backfills = backfills_in_a_cycle;
+    state.searches = 0;
     for (const RoomClaim& claim : state.claims) kept += claim.freed_for_it ? 0 : 1;
     bool somebody_waits = false;
     std::vector<JobNo> waiting;
@@ -365,7 +377,12 @@ Statement Engine::cycle(Instant now) {
         if (claim != nullptr && claim->freed_for_it) continue;
         const Job& its = state.jobs[job].job;
         const std::uint64_t signature = state.signature(its);
-        if (state.failed.contains(signature)) continue;
+        if (state.failed.contains(signature)) {
+            // What found no room may still be short enough for room that is kept, where one like it was not.
+            if (claim == nullptr && backfills-- > 0 && state.within_quota(its, state.jobs[job].fewest()))
+                state.backfill(job, now, statement);
+            continue;
+        }
         const bool over = !state.within_quota(its, state.jobs[job].fewest());
         Binding binding;
         if (!over && claim == nullptr) {
@@ -380,11 +397,16 @@ Statement Engine::cycle(Instant now) {
             }
             if (state.backfill(job, now, statement)) continue;
         }
-        if (disturbed < state.settings.disruptions && searches++ < searches_in_a_cycle &&
-            state.disturb(job, now, over, statement)) {
-            ++disturbed;
-            state.failed.clear();
-            continue;
+        if (disturbed < state.settings.disruptions && state.jobs[job].searched_in < state.round) {
+            if (state.searches >= searches_in_a_cycle) {
+                statement.unfinished = true;
+            } else if (state.disturb(job, now, over, statement)) {
+                ++disturbed;
+                state.failed.clear();
+                continue;
+            } else {
+                state.jobs[job].searched_in = state.cycles;
+            }
         }
         if (!over && state.fits_due(job)) {
             somebody_waits = true;
@@ -412,7 +434,9 @@ Statement Engine::cycle(Instant now) {
             state.within_quota(rec.job, rec.fewest()))
             state.want_reboots(statement, job);
     }
+    // Whoever was not looked for comes first in the next cycle; when all were, everybody may be again.
     ++state.cycles;
+    if (!statement.unfinished) state.round = state.cycles;
     state.deciding = false;
     return statement;
 }

@@ -29,7 +29,10 @@ struct World : Play {
     explicit World(std::uint64_t seed) : Play{settings_of(seed)}, rng{seed} {
         const auto count = static_cast<std::size_t>(rng.between(2, 5));
         for (std::size_t i = 0; i < count; ++i) {
-            TenantFacts facts_of = team("t" + std::to_string(i), rng.between(0, 4), rng.between(0, 3));
+            // One draw a line: compilers differ in the order of arguments.
+            const std::int64_t guarantee = rng.between(0, 4);
+            const std::int64_t weight = rng.between(0, 3);
+            TenantFacts facts_of = team("t" + std::to_string(i), guarantee, weight);
             facts_of.domain = static_cast<std::uint32_t>(rng.between(1, 2));
             if (i > 0 && rng.below(3) == 0) facts_of.parent = rng.below(i);
             if (rng.below(4) == 0) facts_of.limit = Gpus::whole(rng.between(2, 10));
@@ -165,7 +168,7 @@ struct World : Play {
 };
 
 TEST(EngineLaws, hold_for_random_work) {
-    for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
         SCOPED_TRACE(seed);
         World world{seed};
         for (int step = 0; step < 30; ++step) {
@@ -182,7 +185,7 @@ TEST(EngineLaws, hold_for_random_work) {
 }
 
 TEST(EngineLaws, nothing_moves_any_more_without_new_input) {
-    for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
         SCOPED_TRACE(seed);
         World world{seed};
         for (int n = 0; n < 25; ++n) {
@@ -190,15 +193,19 @@ TEST(EngineLaws, nothing_moves_any_more_without_new_input) {
             if (n % 5 == 4) world.settle(60);
         }
         world.settle(60);
-        // Time passes, usage is counted, deadlines near: still nobody is disturbed for nothing new.
-        std::size_t disturbed = 0;
-        for (int n = 0; n < 20; ++n) {
+        // Time passes, usage is counted, deadlines near. Patience ends once, after ten minutes, and somebody who has
+        // waited may then take from one who takes from another; after that nobody is disturbed for nothing new.
+        std::size_t disturbed = 0, late = 0;
+        for (int minute = 0; minute < 60; ++minute) {
             world.later(Duration{60'000});
             world.cycle();
-            disturbed += world.last.evict.size() + world.last.move.size();
+            const std::size_t now = world.last.evict.size() + world.last.move.size();
+            disturbed += now;
+            if (minute >= 30) late += now;
             world.stop_evicted();
         }
-        EXPECT_LE(disturbed, 2u);
+        EXPECT_LE(disturbed, 6u);
+        EXPECT_EQ(late, 0u);
         if (::testing::Test::HasFailure()) return;
     }
 }

@@ -22,6 +22,7 @@ struct JobRec {
     std::uint32_t at = 0;            // its place among those of its phase
     std::uint32_t evicted_in = nil;  // the generation of input in which it was disturbed last
     std::uint32_t tried_in = nil;    // and in which disturbing others for it did not help
+    std::uint32_t searched_in = 0;   // the last cycle in which others would have been disturbed for it, and none helped
     std::uint32_t started_in = nil;  // which cycle: who has just been given room keeps it
     Phase phase = Phase::unused;
     Instant started;
@@ -34,11 +35,26 @@ struct TenantRec {
     TenantFacts facts;
     std::vector<TenantNo> line;  // itself and everyone above it, itself first
     std::vector<TenantNo> children;
-    std::int64_t held = 0, pinned = 0;        // with everyone below
-    std::int64_t own = 0, waiting = 0;        // of its own work
-    std::int64_t coming = 0, own_coming = 0;  // what is kept for it, less what is on its way out
-    std::int64_t will_hold() const { return held + coming; }
-    std::int64_t own_will_hold() const { return own + own_coming; }
+    std::int64_t held = 0, pinned = 0;  // with everyone below
+    std::int64_t own = 0, waiting = 0;  // of its own work
+    struct Coming {
+        std::int64_t reserved = 0;                 // kept for it
+        std::int64_t freed = 0, freed_pinned = 0;  // likewise, and others were disturbed for it
+        std::int64_t leaving = 0;                  // what it holds and is on its way out
+        std::int64_t sum() const { return reserved + freed - leaving; }
+        void add(const Coming& more) {
+            reserved += more.reserved;
+            freed += more.freed;
+            freed_pinned += more.freed_pinned;
+            leaving += more.leaving;
+        }
+    };
+    Coming coming, own_coming;  // with everyone below; of its own work
+    std::int64_t will_hold() const { return held + coming.sum(); }
+    std::int64_t own_will_hold() const { return own + own_coming.sum(); }
+    // What could be taken from it: a promise is nothing that anybody can take.
+    std::int64_t has() const { return held - coming.leaving; }
+    std::int64_t own_has() const { return own - own_coming.leaving; }
     std::int64_t due = 0, own_due = 0;
     std::int64_t guarantee = 0;  // its own, or what those below it are guaranteed together
     std::int64_t owed = 0;       // guaranteed, never lent, not yet held, and not part of what someone below is owed
@@ -58,10 +74,22 @@ struct RoomClaim {
     bool freed_for_it = false;        // others were disturbed for it
 };
 
+// What a set of victims costs. Preemption takes the lowest priorities first, and only among those who loses least.
+struct Cost {
+    std::int64_t urgency = 0;  // of all, where it counts
+    std::int64_t lost = 0;     // GPU-milliseconds
+    Cost& operator+=(const Cost& more) {
+        urgency += more.urgency;
+        lost += more.lost;
+        return *this;
+    }
+    friend auto operator<=>(const Cost&, const Cost&) = default;
+};
+
 struct Plan {
     std::vector<JobNo> victims;
     std::vector<FleetIndex::Portion> where;
-    std::int64_t lost = 0;
+    Cost cost;
     bool budget_spent = false;
 };
 
@@ -78,7 +106,9 @@ struct Engine::State {
     bool dues_stale = true, mix_given = false, deciding = false;
     std::int64_t counted = 0, mixed_at = 0;    // tasks submitted, and at the last look at the mix
     std::uint32_t generation = 0;              // of input
-    std::uint32_t cycles = 0;                  // the number of the one that runs, or will
+    std::uint32_t cycles = 1;                  // the number of the one that runs, or will
+    std::uint32_t round = 1;                   // since which one nobody is searched for twice
+    int searches = 0;                          // looks at the fleet for victims, in this cycle
     std::optional<Instant> aged;               // when usage was last brought up to date
     std::unordered_set<std::uint64_t> failed;  // what found no room in this cycle
     // While victims are looked for, by tenant: how much may be taken from it; 0 none.
@@ -88,8 +118,9 @@ struct Engine::State {
     // engine.cpp
     void enlist(std::vector<JobNo>& list, JobNo job, JobRec::Phase phase);
     void unlist(JobNo job);
-    void hold(JobNo job, std::int64_t gpus);    // thousandths, of its tenant and everyone above; negative: no longer
-    void expect(JobNo job, std::int64_t gpus);  // likewise, but not yet
+    void hold(JobNo job, std::int64_t gpus);  // thousandths, of its tenant and everyone above; negative: no longer
+    void expect(JobNo job, const TenantRec::Coming& more);  // likewise, but not yet
+    void expect(const RoomClaim& claim, bool is_kept);      // the least that the job asks for
     std::int64_t least_of(JobNo job) const { return jobs[job].job.counted(jobs[job].fewest()); }
     void set_ending(JobNo job);
     void seat(JobNo job, SeatNo seat);
@@ -107,7 +138,7 @@ struct Engine::State {
     // turns.cpp
     void set_tenants(std::vector<TenantFacts> facts);
     void count_owed();
-    bool within_quota(const Job& job, std::int64_t tasks) const;
+    bool within_quota(const Job& job, std::int64_t tasks, std::int64_t freed = 0) const;  // `freed`: and then free too
     std::optional<Reason> over_quota(const Job& job, std::int64_t tasks) const;
     void divide_now();
     void age(Instant now);
@@ -118,11 +149,14 @@ struct Engine::State {
     bool fits_due(JobNo job) const;  // they would, once work of theirs that runs now is done
 
     // victims.cpp
+    // `inside`: only among what this tenant holds with everyone below.
     std::optional<Plan> find_victims(JobNo job, Action action, Instant now, bool gently,
-                                     std::span<const NodeNo> avoid = {});
+                                     std::span<const NodeNo> avoid = {}, std::optional<TenantNo> inside = {});
     std::int64_t lost_by(const JobRec& job, Instant now) const;
     Duration least_run(TenantNo victim, TenantNo claimant, Action action) const;
-    void mark_takeable(const Job& claimant, Action action, bool gently);
+    void mark_takeable(const Job& claimant, Action action, bool gently, std::optional<TenantNo> inside = {});
+    // The tenant whose limit is in the way, the lowest if there are several; nothing: no limit is.
+    std::optional<TenantNo> limited_by(const Job& job, std::int64_t tasks) const;
     bool takeable_together(const Job& claimant, std::span<const JobNo> victims) const;
 
     // disturb.cpp

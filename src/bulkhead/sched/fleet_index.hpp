@@ -292,6 +292,11 @@ private:
     bool able(const NodeView& view, const Shape& shape) const;
     bool kind_ok(const Shape& shape, std::uint32_t kind) const;
     bool has_devices(const NodeView& view, const Shape& shape) const;
+    // Of a node whose cores are promised twice there are less than none, which matters only to who needs some.
+    static bool has_cores(std::int64_t cpu, std::int64_t memory, const Shape& shape) {
+        return (shape.need.cpu == 0 || cpu >= shape.need.cpu) &&
+               (shape.need.memory == 0 || memory >= shape.need.memory);
+    }
     std::int64_t capacity(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
     struct Choice {
         std::int64_t good = 0, fullness = 0;

@@ -131,7 +131,7 @@ std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view,
 
 // The room that packing looks at has only GPUs with something free in it; `at` says which of the node they are.
 std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const Shape& shape, const Eyes& eyes) const {
-    if (view.cpu < shape.need.cpu || view.memory < shape.need.memory || !has_devices(view, shape)) return std::nullopt;
+    if (!has_cores(view.cpu, view.memory, shape) || !has_devices(view, shape)) return std::nullopt;
     if (shape.options.empty()) {
         if (!shape.need.wants.empty()) return std::nullopt;
         return Choice{.good = -static_cast<std::int64_t>(view.cells.size())};
@@ -300,7 +300,7 @@ Obstacle FleetIndex::obstacle(const NodeView& view, const Brief& brief, const Sh
     if (!surely_able && !able(view, shape)) return Obstacle::model;
     if (!view.open) return Obstacle::closed;
     if (neighbours != Obstacle::none) return neighbours;
-    if (view.cpu < shape.need.cpu || view.memory < shape.need.memory) return Obstacle::cores;
+    if (!has_cores(view.cpu, view.memory, shape)) return Obstacle::cores;
     if (!has_devices(view, shape)) return Obstacle::devices;
     if (may_take(brief, shape) && capacity(view, shape, Eyes{.tenant = tenant}) > 0) return Obstacle::none;
     return brief.kept ? Obstacle::reserved : Obstacle::gpus;

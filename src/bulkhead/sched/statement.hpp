@@ -64,8 +64,9 @@ struct Statement {
     std::vector<Move> move;
     std::vector<std::uint32_t> reboot;  // empty nodes whose host another trust domain used, wanted by somebody
     std::vector<Waiting> waiting;
+    bool unfinished = false;  // there were more to look for than one cycle looks for: ask again
 
-    bool quiet() const { return bind.empty() && evict.empty() && move.empty(); }
+    bool quiet() const { return bind.empty() && evict.empty() && move.empty() && !unfinished; }
 };
 
 // The words of a reason of this room.

@@ -45,7 +45,7 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
         tenant.guarantee = tenant.facts.guarantee.thousandths;
         for (const TenantNo holder : tenant.line) {
             tenants[holder].held += tenant.own;
-            tenants[holder].coming += tenant.own_coming;
+            tenants[holder].coming.add(tenant.own_coming);
         }
     }
     for (auto number = down.rbegin(); number != down.rend(); ++number) {
@@ -81,19 +81,21 @@ void Engine::State::count_owed() {
     for (const TenantRec& tenant : tenants) owed += tenant.owed;
 }
 
-bool Engine::State::within_quota(const Job& job, std::int64_t tasks) const {
+bool Engine::State::within_quota(const Job& job, std::int64_t tasks, std::int64_t freed) const {
     const std::int64_t asked = job.counted(tasks);
     std::int64_t own = 0;
     for (const TenantNo number : tenants[job.tenant].line) {
         const TenantRec& tenant = tenants[number];
-        if (tenant.facts.limit && tenant.held + asked > tenant.facts.limit->thousandths) return false;
-        if (tenant.facts.hard && tenant.held + asked > tenant.facts.guarantee.thousandths) return false;
-        if (!job.preemptible && tenant.pinned + asked > tenant.guarantee) return false;
+        // What others were disturbed for counts as if it were held: else they would have been for nothing.
+        const std::int64_t then = tenant.held + tenant.coming.freed + asked;
+        if (tenant.facts.limit && then > tenant.facts.limit->thousandths) return false;
+        if (tenant.facts.hard && then > tenant.facts.guarantee.thousandths) return false;
+        if (!job.preemptible && tenant.pinned + tenant.coming.freed_pinned + asked > tenant.guarantee) return false;
         own += tenant.owed;
     }
     // What hard partitions are owed is never lent: whoever takes beyond its own leaves that much.
     const std::int64_t others = owed - own, beyond = asked - std::min(asked, own);
-    return others <= 0 || beyond <= 0 || fleet.free_thousandths() - beyond >= others;
+    return others <= 0 || beyond <= 0 || fleet.free_thousandths() + freed - beyond >= others;
 }
 
 std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tasks) const {
@@ -105,14 +107,15 @@ std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tas
         if (tenant.facts.limit) limit = tenant.facts.limit->thousandths;
         if (tenant.facts.hard)
             limit = std::min(limit.value_or(tenant.facts.guarantee.thousandths), tenant.facts.guarantee.thousandths);
-        if (limit && tenant.held + asked > *limit)
-            return Reason{
-                number == job.tenant ? "wait.quota" : "wait.parent-quota",
-                {{"asked", print(Gpus{asked})}, {"held", print(Gpus{tenant.held})}, {"limit", print(Gpus{*limit})}}};
-        if (!job.preemptible && tenant.pinned + asked > tenant.guarantee)
+        const std::int64_t held = tenant.held + tenant.coming.freed;
+        if (limit && held + asked > *limit)
+            return Reason{number == job.tenant ? "wait.quota" : "wait.parent-quota",
+                          {{"asked", print(Gpus{asked})}, {"held", print(Gpus{held})}, {"limit", print(Gpus{*limit})}}};
+        const std::int64_t pinned = tenant.pinned + tenant.coming.freed_pinned;
+        if (!job.preemptible && pinned + asked > tenant.guarantee)
             return Reason{"wait.pinned",
                           {{"asked", print(Gpus{asked})},
-                           {"held", print(Gpus{tenant.pinned})},
+                           {"held", print(Gpus{pinned})},
                            {"guarantee", print(Gpus{tenant.guarantee})}}};
     }
     return Reason{"wait.reserved", {{"asked", print(Gpus{asked})}}};
@@ -130,7 +133,19 @@ void Engine::State::divide_now() {
         queues.push_back({facts.name, facts.parent, facts.guarantee, limit, facts.weight, facts.over_quota_priority,
                           Gpus{tenant.own + tenant.waiting}, facts.seniority});
     }
-    const Division division = divide(queues, Gpus{fleet.total_thousandths()});
+    // What hard partitions are guaranteed and nobody there asks for is lent to nobody: it is not there to be divided.
+    std::vector<std::int64_t> asked(tenants.size());
+    for (const TenantRec& tenant : tenants)
+        for (const TenantNo holder : tenant.line) asked[holder] += tenant.own + tenant.waiting;
+    std::int64_t idle = 0;
+    for (TenantNo number = 0; number < tenants.size(); ++number) {
+        const TenantRec& tenant = tenants[number];
+        const bool inner = std::any_of(tenant.line.begin() + 1, tenant.line.end(),
+                                       [&](TenantNo holder) { return tenants[holder].facts.hard; });
+        if (tenant.facts.hard && !inner)
+            idle += std::max<std::int64_t>(tenant.facts.guarantee.thousandths - asked[number], 0);
+    }
+    const Division division = divide(queues, Gpus{std::max<std::int64_t>(fleet.total_thousandths() - idle, 0)});
     for (std::size_t i = 0; i < tenants.size(); ++i) {
         tenants[i].due = division.queues[i].share.thousandths;
         tenants[i].own_due = division.queues[i].own.thousandths;

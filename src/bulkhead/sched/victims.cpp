@@ -27,7 +27,9 @@ constexpr std::size_t domains_tried = 64;      // of those in which a gang could
 std::int64_t Engine::State::lost_by(const JobRec& job, Instant now) const {
     std::int64_t since = std::max<std::int64_t>(now.ms - job.started.ms, 0);
     if (job.job.checkpoint && job.job.checkpoint->ms > 0) since %= job.job.checkpoint->ms;
-    return job.holds() * since / 1000;
+    // Bounded, so that the sum over many never overflows: it is longer than anything runs.
+    const Wide lost = static_cast<Wide>(job.holds()) * static_cast<Wide>(since) / 1000;
+    return static_cast<std::int64_t>(std::min(lost, Wide{1} << 50));
 }
 
 // Minimum run time is read one step below where the two branches meet, on the victim's side.
@@ -45,7 +47,19 @@ Duration Engine::State::least_run(TenantNo victim, TenantNo claimant, Action act
 }
 
 // For each tenant how much this claimant may take from it, in thousandths of GPUs.
-void Engine::State::mark_takeable(const Job& job, Action action, bool gently) {
+std::optional<TenantNo> Engine::State::limited_by(const Job& job, std::int64_t tasks) const {
+    const std::int64_t asked = job.counted(tasks);
+    for (const TenantNo number : tenants[job.tenant].line) {
+        const TenantRec& tenant = tenants[number];
+        const std::int64_t then = tenant.held + tenant.coming.freed + asked;
+        if ((tenant.facts.limit && then > tenant.facts.limit->thousandths) ||
+            (tenant.facts.hard && then > tenant.facts.guarantee.thousandths))
+            return number;
+    }
+    return std::nullopt;
+}
+
+void Engine::State::mark_takeable(const Job& job, Action action, bool gently, std::optional<TenantNo> inside) {
     takeable.assign(tenants.size(), 0);
     if (action == Action::preempt) {
         takeable[job.tenant] = everything;
@@ -56,18 +70,19 @@ void Engine::State::mark_takeable(const Job& job, Action action, bool gently) {
         return;
     }
     const std::int64_t asked = job.counted(job.least > 0 ? job.least : job.tasks);
+    if (asked == 0) return;  // nobody is due cores alone
     const std::vector<TenantNo>& mine = tenants[job.tenant].line;
     // A branch: a tenant with everyone below, or one tenant's own work beside its children.
     struct Branch {
         std::int64_t held = 0, due = 0, guarantee = 0;
     };
     const auto whole = [&](TenantNo tenant) {
-        return Branch{tenants[tenant].will_hold(), tenants[tenant].due, tenants[tenant].guarantee};
+        return Branch{tenants[tenant].has(), tenants[tenant].due, tenants[tenant].guarantee};
     };
     const auto own = [&](TenantNo tenant) {
         std::int64_t below = 0;
         for (const TenantNo child : tenants[tenant].children) below += tenants[child].guarantee;
-        return Branch{tenants[tenant].own_will_hold(), tenants[tenant].own_due,
+        return Branch{tenants[tenant].own_has(), tenants[tenant].own_due,
                       std::max<std::int64_t>(tenants[tenant].guarantee - below, 0)};
     };
     // How far up the claimant's line everything stays within its due.
@@ -78,22 +93,29 @@ void Engine::State::mark_takeable(const Job& job, Action action, bool gently) {
     for (TenantNo victim = 0; victim < tenants.size(); ++victim) {
         if (victim == job.tenant || tenants[victim].own == 0 || !own_fits) continue;
         const std::vector<TenantNo>& theirs = tenants[victim].line;
+        if (inside && std::ranges::find(theirs, *inside) == theirs.end()) continue;
         // Where the lines meet: theirs[up] is the first that is mine too; mine[mine_up] is the same.
         std::size_t up = 0;
         while (up < theirs.size() && std::ranges::find(mine, theirs[up]) == mine.end()) ++up;
         std::size_t mine_up = mine.size();
         if (up < theirs.size()) mine_up = static_cast<std::size_t>(std::ranges::find(mine, theirs[up]) - mine.begin());
         if (fits < mine_up) continue;
-        const Branch claimant = mine_up == 0 ? own(job.tenant) : whole(mine[mine_up - 1]);
+        // A hard partition takes back whatever it gives up, so that nobody gains by it.
+        if (std::any_of(theirs.begin(), theirs.begin() + static_cast<std::ptrdiff_t>(up),
+                        [&](TenantNo holder) { return tenants[holder].facts.hard; }))
+            continue;
+        const std::int64_t claimant_will_hold =
+            mine_up == 0 ? tenants[job.tenant].own_will_hold() : tenants[mine[mine_up - 1]].will_hold();
+        const std::int64_t claimant_guarantee =
+            mine_up == 0 ? own(job.tenant).guarantee : tenants[mine[mine_up - 1]].guarantee;
         const Branch branch = up == 0 ? own(victim) : whole(theirs[up - 1]);
         bool above = branch.held > branch.due;
-        for (std::size_t i = 0; above && i + 1 < up; ++i)
-            above = tenants[theirs[i]].will_hold() > tenants[theirs[i]].due;
+        for (std::size_t i = 0; above && i + 1 < up; ++i) above = tenants[theirs[i]].has() > tenants[theirs[i]].due;
         if (above && up > 0 && !tenants[victim].children.empty())
-            above = tenants[victim].own_will_hold() > tenants[victim].own_due;
+            above = tenants[victim].own_has() > tenants[victim].own_due;
         if (!above) continue;
         std::int64_t keeps = gently ? branch.due : 0;
-        if (claimant.held + asked > claimant.guarantee) keeps = std::max(keeps, branch.guarantee);
+        if (claimant_will_hold + asked > claimant_guarantee) keeps = std::max(keeps, branch.guarantee);
         takeable[victim] = std::max<std::int64_t>(branch.held - keeps, 0);
     }
 }
@@ -122,17 +144,18 @@ bool Engine::State::takeable_together(const Job& claimant, std::span<const JobNo
     }
     return std::ranges::all_of(losses, [&](const Loss& loss) {
         const TenantRec& branch = tenants[loss.branch];
-        return loss.sum <= loss.allowed && branch.will_hold() - (loss.sum - loss.most) > branch.due;
+        return loss.sum <= loss.allowed && branch.has() - (loss.sum - loss.most) > branch.due;
     });
 }
 
 std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Instant now, bool gently,
-                                                std::span<const NodeNo> avoid) {
+                                                std::span<const NodeNo> avoid, std::optional<TenantNo> inside) {
     const Job& job = jobs[number].job;
     const std::int32_t tasks = jobs[number].fewest();
     const std::int64_t urgency_of_claimant = urgency(job, now);
-    mark_takeable(job, action, gently);
+    mark_takeable(job, action, gently, inside);
     if (std::ranges::none_of(takeable, [](std::int64_t amount) { return amount > 0; })) return std::nullopt;
+    ++searches;
     std::vector<std::int64_t> least(tenants.size(), -1);
     const auto may_go = [&](JobNo victim) {
         const JobRec& rec = jobs[victim];
@@ -146,10 +169,8 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
     const auto may_seat = [&](const SeatRec& seat) {
         return seat.job != nil && !seat.pinned && !seat.ending && !seat.promised && takeable[seat.tenant] > 0;
     };
-    // Preemption takes the lowest priorities first, and only among those whoever loses least.
     const auto cost_of = [&](JobNo victim) {
-        const std::int64_t lost = lost_by(jobs[victim], now);
-        return action == Action::preempt ? lost + urgency(jobs[victim].job, now) * (std::int64_t{1} << 42) : lost;
+        return Cost{action == Action::preempt ? urgency(jobs[victim].job, now) : 0, lost_by(jobs[victim], now)};
     };
     gone.assign(jobs.size(), false);
     FleetIndex::Supposed supposed;
@@ -163,13 +184,13 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
         return fleet.able(node, job.shape) && std::ranges::find(avoid, node) == avoid.end();
     };
     std::optional<Plan> best;
-    const auto better = [&](std::size_t count, std::int64_t lost) {
-        return !best || std::pair{count, lost} < std::pair{best->victims.size(), best->lost};
+    const auto better = [&](std::size_t count, const Cost& cost) {
+        return !best || std::pair{count, cost} < std::pair{best->victims.size(), best->cost};
     };
     const std::int64_t gpus = fleet.whole_gpus(job.shape);
 
     if (tasks == 1) {
-        std::vector<std::pair<std::int64_t, JobNo>> here;  // what each would lose
+        std::vector<std::pair<Cost, JobNo>> here;  // what each would lose
         // Which domains have anybody to take from: most nodes need not be looked at.
         std::vector<bool> near;
         for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant)
@@ -207,20 +228,23 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
             bool checked = false;
             std::int64_t touched = fleet.whole(node);
             if (fleet.any_ending(node) && usable(node) && room_without(node) > 0)
-                return Plan{{}, {{node, 1}}, 0, false};
+                return Plan{{}, {{node, 1}}, {}, false};
             for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
                 const SeatRec& seat = fleet.seat(s);
                 ++looked;
                 if (!may_seat(seat) || !may_go(seat.job)) continue;
                 touched += std::popcount(seat.gpus);
-                const std::int64_t lost = cost_of(seat.job);
-                here.emplace_back(lost, seat.job);
+                const Cost cost = cost_of(seat.job);
+                here.emplace_back(cost, seat.job);
                 // Alone?
-                if (!better(1, lost) || fleet.whole(node) + std::popcount(seat.gpus) < gpus) continue;
+                std::int64_t its = 0;
+                for (SeatNo other = s; other != nil; other = fleet.seat(other).next_here)
+                    if (fleet.seat(other).job == seat.job) its += std::popcount(fleet.seat(other).gpus);
+                if (!better(1, cost) || fleet.whole(node) + its < gpus) continue;
                 if (!checked && !usable(node)) break;
                 checked = true;
                 gone[seat.job] = true;
-                if (room_without(node) > 0) best = Plan{{seat.job}, {{node, 1}}, lost, false};
+                if (room_without(node) > 0) best = Plan{{seat.job}, {{node, 1}}, cost, false};
                 gone[seat.job] = false;
             }
             if (here.size() < 2 || touched < gpus || (best && best->victims.size() == 1)) continue;
@@ -228,21 +252,21 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
             std::ranges::sort(here);
             const auto duplicates = std::ranges::unique(here);
             here.erase(duplicates.begin(), duplicates.end());
-            for (const auto& [lost, victim] : here) gone[victim] = true;
+            for (const auto& [cost, victim] : here) gone[victim] = true;
             if (room_without(node) > 0) {
                 // Leave out whoever is not needed, the most expensive first.
                 for (std::size_t i = here.size(); i-- > 0;) {
                     gone[here[i].second] = false;
                     if (room_without(node) == 0) gone[here[i].second] = true;
                 }
-                Plan plan{{}, {{node, 1}}, 0, false};
-                for (const auto& [lost, victim] : here)
+                Plan plan{{}, {{node, 1}}, {}, false};
+                for (const auto& [cost, victim] : here)
                     if (gone[victim]) {
                         plan.victims.push_back(victim);
-                        plan.lost += lost;
+                        plan.cost += cost;
                     }
                 const auto clear = [&] {
-                    for (const auto& [lost, victim] : here) gone[victim] = false;
+                    for (const auto& [cost, victim] : here) gone[victim] = false;
                 };
                 if (plan.victims.size() > 2 && here.size() <= pairs_tried) {
                     clear();
@@ -252,17 +276,18 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
                             gone[here[a].second] = gone[here[b].second] = true;
                             if (room_without(node) > 0) {
                                 plan.victims = {here[a].second, here[b].second};
-                                plan.lost = here[a].first + here[b].first;
+                                plan.cost = here[a].first;
+                                plan.cost += here[b].first;
                                 found = true;
                             }
                             gone[here[a].second] = gone[here[b].second] = false;
                         }
                 }
-                if (better(plan.victims.size(), plan.lost) &&
+                if (better(plan.victims.size(), plan.cost) &&
                     (action != Action::reclaim || takeable_together(job, plan.victims)))
                     best = std::move(plan);
             }
-            for (const auto& [lost, victim] : here) gone[victim] = false;
+            for (const auto& [cost, victim] : here) gone[victim] = false;
         }
         return best;
     }
@@ -271,18 +296,18 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
     struct Option {
         NodeNo node = 0;
         std::int32_t base = 0, full = 0;
-        std::int64_t lost = 0;
+        Cost cost;
         std::vector<JobNo> victims;
     };
     std::vector<std::vector<Option>> bins(fleet.domain_count(job.within));
     for (NodeNo node = 0; node < fleet.nodes(); ++node) {
         if (!usable(node)) continue;
-        Option option{.node = node, .base = room_without(node), .full = 0, .lost = 0, .victims = {}};
+        Option option{.node = node, .base = room_without(node), .full = 0, .cost = {}, .victims = {}};
         for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
             const SeatRec& seat = fleet.seat(s);
             if (!may_seat(seat) || !may_go(seat.job) || gone[seat.job]) continue;
             gone[seat.job] = true;
-            option.lost += cost_of(seat.job);
+            option.cost += cost_of(seat.job);
             option.victims.push_back(seat.job);
         }
         option.full = option.victims.empty() ? option.base : room_without(node);
@@ -302,8 +327,9 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
         // The cheapest nodes until there is enough; then whoever is not needed is left out again.
         std::ranges::sort(bin, [](const Option& a, const Option& b) {
             const auto cost = [](const Option& option, std::int64_t gained) {
-                return std::pair{std::ssize(option.victims) * 1000 / std::max<std::int64_t>(gained, 1),
-                                 option.lost / std::max<std::int64_t>(gained, 1)};
+                const std::int64_t of = std::max<std::int64_t>(gained, 1);
+                return std::tuple{std::ssize(option.victims) * 1000 / of, option.cost.urgency / of,
+                                  option.cost.lost / of};
             };
             const auto x = cost(a, a.full - a.base), y = cost(b, b.full - b.base);
             return x != y ? x < y : a.node < b.node;
@@ -323,11 +349,18 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
             if (sum >= tasks) where = fits();
             if (!where.empty()) break;
             if (option.full == option.base) continue;
+            const std::size_t before = victims.size();
             for (const JobNo victim : option.victims)
                 if (!gone[victim]) {
                     gone[victim] = true;
                     victims.push_back(victim);
                 }
+            if (action == Action::reclaim && !takeable_together(job, victims)) {
+                // One branch would lose too much: perhaps another has something on another node.
+                for (std::size_t i = before; i < victims.size(); ++i) gone[victims[i]] = false;
+                victims.resize(before);
+                continue;
+            }
             sum += option.full - option.base;
         }
         if (where.empty()) where = fits();
@@ -346,11 +379,11 @@ std::optional<Plan> Engine::State::find_victims(JobNo number, Action action, Ins
         for (const JobNo victim : victims)
             if (victim != nil) gone[victim] = false;
         std::erase(victims, nil);
-        std::int64_t lost = 0;
-        for (const JobNo victim : victims) lost += cost_of(victim);
-        if (!where.empty() && better(victims.size(), lost) &&
+        Cost cost;
+        for (const JobNo victim : victims) cost += cost_of(victim);
+        if (!where.empty() && better(victims.size(), cost) &&
             (action != Action::reclaim || takeable_together(job, victims)))
-            best = Plan{std::move(victims), std::move(where), lost, false};
+            best = Plan{std::move(victims), std::move(where), cost, false};
     }
     if (best) best->budget_spent = spent;
     return best;

@@ -54,6 +54,7 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
              {{"asked", print(Gpus{asked})}, {"held", print(Gpus{tenant.held})}, {"due", print(Gpus{tenant.due})}}});
     if (rec.job.deadline && rec.job.duration && now + *rec.job.duration > *rec.job.deadline)
         reasons.push_back({"wait.too-late", {{"duration", print(*rec.job.duration)}}});
+    if (reasons.empty()) reasons.push_back({"wait.order", {}});
     return waiting;
 }
 
@@ -89,6 +90,7 @@ std::string_view words_of(std::string_view code) {
               "disturbed for it"},
         Words{"wait.freeing", "room for {tasks} tasks is being freed for it"},
         Words{"wait.kept", "room for {tasks} tasks is kept for it until all of it is free"},
+        Words{"wait.order", "there is room for it, and it is kept for others or was not its turn's yet"},
         Words{"wait.too-late", "its deadline passes before it could be done: it takes {duration}"},
         Words{"wait.stopping", "its last lease is still ending"},
         Words{"wait.frozen", "its tenant is frozen"},

@@ -1,6 +1,7 @@
 // Tokens for people and programs, and the one-time way in for nodes.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "bulkhead/auth/enrolment.hpp"

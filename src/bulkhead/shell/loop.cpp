@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
