@@ -237,17 +237,35 @@ void refresh_declared(Turn& turn) {
     state.cycle_wanted = true;
 }
 
+// Promises name nodes by their place in the list; what was promised on a node that is gone is gone.
+static void renumber_promises(Core::State& state, const std::map<Key, std::uint32_t>& before) {
+    std::map<std::uint32_t, std::uint32_t> now;
+    for (const auto& [key, index] : before)
+        if (const auto found = state.fleet_index.find(key); found != state.fleet_index.end())
+            now[index] = found->second;
+    std::erase_if(state.promises, [&](sched::Promise& promise) {
+        return std::ranges::any_of(promise.tasks, [&](sched::TaskSeat& task) {
+            const auto found = now.find(task.node);
+            if (found == now.end()) return true;
+            task.node = found->second;
+            return false;
+        });
+    });
+}
+
 void refresh_fleet(Core::State& state) {
-    if (state.fleet_index.size() != state.nodes.size()) {
+    const bool somebody_new = std::ranges::any_of(
+        state.fleet_stale, [&](Key key) { return state.nodes.contains(key) && !state.fleet_index.contains(key); });
+    if (somebody_new || state.fleet_index.size() != state.nodes.size()) {
         state.fleet.assign(state.nodes.size(), {});
-        state.fleet_index.clear();
-        state.promises.clear();  // they name nodes by index
+        const std::map<Key, std::uint32_t> before = std::exchange(state.fleet_index, {});
         state.kinds_stale = true;
         std::uint32_t index = 0;
         for (const auto& [key, node] : state.nodes) {
             state.fleet_index[key] = index++;
             state.fleet_stale.insert(key);
         }
+        renumber_promises(state, before);
     }
     for (const Key key : state.fleet_stale)
         if (const auto node = state.nodes.find(key); node != state.nodes.end())
