@@ -2,6 +2,8 @@
 // bound.
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "bulkhead/core/state.hpp"
 #include "bulkhead/gpu/amd.hpp"

@@ -214,7 +214,7 @@ Result<MigFigures> run_mig_acceptance(const MigFleet& fleet, std::uint64_t seed)
             count(out.requests, 1);
             count(out.slices, board.profiles[profile].memory_slices);
         }
-        there.emplace(now + rng.between(1, 2 * mean - 1), std::move(stay));
+        there.emplace(now + rng.between(1, 2 * mean - 1), stay);
     }
     return out;
 }
