@@ -239,8 +239,10 @@ void refresh_declared(Turn& turn) {
     state.cycle_wanted = true;
 }
 
+namespace {
+
 // Promises name nodes by their place in the list; what was promised on a node that is gone is gone.
-static void renumber_promises(Core::State& state, const std::map<Key, std::uint32_t>& before) {
+void renumber_promises(Core::State& state, const std::map<Key, std::uint32_t>& before) {
     std::map<std::uint32_t, std::uint32_t> now;
     for (const auto& [key, index] : before)
         if (const auto found = state.fleet_index.find(key); found != state.fleet_index.end())
@@ -254,6 +256,8 @@ static void renumber_promises(Core::State& state, const std::map<Key, std::uint3
         });
     });
 }
+
+}  // namespace
 
 void refresh_fleet(Core::State& state) {
     const bool somebody_new = std::ranges::any_of(

@@ -4,6 +4,7 @@
 // is kept), why.cpp (words).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <unordered_set>
 #include <vector>
@@ -52,6 +53,17 @@ struct TenantRec {
     Coming coming, own_coming;  // with everyone below; of its own work
     std::int64_t will_hold() const { return held + coming.sum(); }
     std::int64_t own_will_hold() const { return own + own_coming.sum(); }
+    // The most it may ever hold, in thousandths: its limit, and of a hard partition its guarantee.
+    std::optional<std::int64_t> most() const {
+        std::optional<std::int64_t> out;
+        if (facts.limit) out = facts.limit->thousandths;
+        if (facts.hard) out = std::min(out.value_or(facts.guarantee.thousandths), facts.guarantee.thousandths);
+        return out;
+    }
+    // What counts against that. What others were disturbed for counts as if it were held: else it could be given away
+    // meanwhile, and they would have been disturbed for nothing.
+    std::int64_t counts() const { return held + coming.freed; }
+    bool would_exceed(std::int64_t asked) const { return most() && counts() + asked > *most(); }
     // What could be taken from it: a promise is nothing that anybody can take.
     std::int64_t has() const { return held - coming.leaving; }
     std::int64_t own_has() const { return own - own_coming.leaving; }

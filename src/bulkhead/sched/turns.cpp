@@ -86,10 +86,7 @@ bool Engine::State::within_quota(const Job& job, std::int64_t tasks, std::int64_
     std::int64_t own = 0;
     for (const TenantNo number : tenants[job.tenant].line) {
         const TenantRec& tenant = tenants[number];
-        // What others were disturbed for counts as if it were held: else they would have been for nothing.
-        const std::int64_t then = tenant.held + tenant.coming.freed + asked;
-        if (tenant.facts.limit && then > tenant.facts.limit->thousandths) return false;
-        if (tenant.facts.hard && then > tenant.facts.guarantee.thousandths) return false;
+        if (tenant.would_exceed(asked)) return false;
         if (!job.preemptible && tenant.pinned + tenant.coming.freed_pinned + asked > tenant.guarantee) return false;
         own += tenant.owed;
     }
@@ -103,14 +100,11 @@ std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tas
     const std::int64_t asked = job.counted(tasks);
     for (const TenantNo number : tenants[job.tenant].line) {
         const TenantRec& tenant = tenants[number];
-        std::optional<std::int64_t> limit;
-        if (tenant.facts.limit) limit = tenant.facts.limit->thousandths;
-        if (tenant.facts.hard)
-            limit = std::min(limit.value_or(tenant.facts.guarantee.thousandths), tenant.facts.guarantee.thousandths);
-        const std::int64_t held = tenant.held + tenant.coming.freed;
-        if (limit && held + asked > *limit)
+        if (tenant.would_exceed(asked))
             return Reason{number == job.tenant ? "wait.quota" : "wait.parent-quota",
-                          {{"asked", print(Gpus{asked})}, {"held", print(Gpus{held})}, {"limit", print(Gpus{*limit})}}};
+                          {{"asked", print(Gpus{asked})},
+                           {"held", print(Gpus{tenant.counts()})},
+                           {"limit", print(Gpus{*tenant.most()})}}};
         const std::int64_t pinned = tenant.pinned + tenant.coming.freed_pinned;
         if (!job.preemptible && pinned + asked > tenant.guarantee)
             return Reason{"wait.pinned",
@@ -128,8 +122,8 @@ void Engine::State::divide_now() {
     queues.reserve(tenants.size());
     for (const TenantRec& tenant : tenants) {
         const TenantFacts& facts = tenant.facts;
-        std::optional<Gpus> limit = facts.limit;
-        if (facts.hard) limit = std::min(limit.value_or(facts.guarantee), facts.guarantee);
+        std::optional<Gpus> limit;
+        if (const auto most = tenant.most()) limit = Gpus{*most};
         queues.push_back({facts.name, facts.parent, facts.guarantee, limit, facts.weight, facts.over_quota_priority,
                           Gpus{tenant.own + tenant.waiting}, facts.seniority});
     }

@@ -49,13 +49,8 @@ Duration Engine::State::least_run(TenantNo victim, TenantNo claimant, Action act
 // For each tenant how much this claimant may take from it, in thousandths of GPUs.
 std::optional<TenantNo> Engine::State::limited_by(const Job& job, std::int64_t tasks) const {
     const std::int64_t asked = job.counted(tasks);
-    for (const TenantNo number : tenants[job.tenant].line) {
-        const TenantRec& tenant = tenants[number];
-        const std::int64_t then = tenant.held + tenant.coming.freed + asked;
-        if ((tenant.facts.limit && then > tenant.facts.limit->thousandths) ||
-            (tenant.facts.hard && then > tenant.facts.guarantee.thousandths))
-            return number;
-    }
+    for (const TenantNo number : tenants[job.tenant].line)
+        if (tenants[number].would_exceed(asked)) return number;
     return std::nullopt;
 }
 

@@ -90,7 +90,7 @@ std::string_view words_of(std::string_view code) {
               "disturbed for it"},
         Words{"wait.freeing", "room for {tasks} tasks is being freed for it"},
         Words{"wait.kept", "room for {tasks} tasks is kept for it until all of it is free"},
-        Words{"wait.order", "there is room for it, and it is kept for others or was not its turn's yet"},
+        Words{"wait.order", "there is room for it, but its turn has not come"},
         Words{"wait.too-late", "its deadline passes before it could be done: it takes {duration}"},
         Words{"wait.stopping", "its last lease is still ending"},
         Words{"wait.frozen", "its tenant is frozen"},
