@@ -33,9 +33,9 @@ format:
 tidy:
 	@scripts/tidy.sh
 
-asan tsan: setup    ## the tests under address+undefined, or thread, sanitizers
-	@scripts/build.sh $@
-	@scripts/test.sh $@
+asan tsan: setup    ## the tests under address+undefined, or thread, sanitizers; PART=inner or outer for a part of them
+	@scripts/build.sh $@ $(PART)
+	@scripts/test.sh $@ $(PART)
 
 fuzz: setup         ## every fuzz target for SECONDS_EACH (default 60)
 	@scripts/build.sh asan

@@ -2,14 +2,26 @@
 # x_bench.cpp (one benchmark program per room) and x_fuzz.cpp (one libFuzzer program per file).
 # The arrows between rooms are listed in docs/tour.md; src/bulkhead/house_test.cpp holds every #include to that list.
 
+function(bulkhead_part target part)
+  string(REGEX MATCH "^(agent|shell|cli|sim)_" outer ${target})
+  if(outer)
+    set(${part} outer PARENT_SCOPE)
+    add_dependencies(outer ${target})
+  else()
+    set(${part} inner PARENT_SCOPE)
+    add_dependencies(inner ${target})
+  endif()
+endfunction()
+
 function(bulkhead_test target)
+  bulkhead_part(${target} part)
   target_link_libraries(${target} PRIVATE bulkhead_warnings fmt::fmt GTest::gmock GTest::gtest_main rapidcheck)
   target_compile_definitions(${target} PRIVATE
     BULKHEAD_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     BULKHEAD_SHARED_DIR="${CMAKE_SOURCE_DIR}/../shared")
   target_precompile_headers(${target} REUSE_FROM bulkhead_precompiled_tests)
   target_compile_options(${target} PRIVATE -O1)  # they are compiled more often than run
-  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900)
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900 LABELS ${part})
 endfunction()
 
 function(bulkhead_program target)
@@ -54,6 +66,7 @@ function(bulkhead_room name)
     foreach(fuzzer ${fuzzers})
       get_filename_component(target ${fuzzer} NAME_WE)
       add_executable(${target} ${fuzzer})
+      bulkhead_part(${target} part)
       target_link_libraries(${target} PRIVATE bulkhead_${name} bulkhead_warnings)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     endforeach()

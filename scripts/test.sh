@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs the tests of one built preset and closes with "N passed, N failed"; skipped tests are named above it.
+# Runs the tests of one built preset, or of one part of it (inner, outer), and closes with "N passed, N failed"; skipped tests are named above it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
+part=${2:-}
 log=build/$preset/test.log
-ctest --test-dir "build/$preset" -j "$(nproc)" --output-on-failure --no-tests=error >"$log" 2>&1
+ctest --test-dir "build/$preset" -j "$(nproc)" --output-on-failure --no-tests=error ${part:+-L "$part"} >"$log" 2>&1
 status=$?
 
 skipped=$(grep -cE '\*\*\*Skipped' "$log")

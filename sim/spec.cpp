@@ -52,7 +52,7 @@ constexpr Mishaps nodes_only{.agent_killed = Duration{30'000},
 
 constexpr Mishaps restores{.server_killed = minutes(30), .restore = minutes(30), .agent_killed = minutes(5)};
 
-constexpr std::array all{
+constexpr std::array all_specs{
     Spec{.name = "default", .about = "32 nodes of 8 GPUs, churn, and every fault there is", .mishaps = everything},
     Spec{.name = "calm", .about = "churn, and nothing goes wrong", .mishaps = {}},
     Spec{.name = "network", .about = "lost, late, twice, out of order, cut off", .mishaps = network_only},
@@ -73,10 +73,10 @@ constexpr std::array all{
 
 }  // namespace
 
-std::span<const Spec> specs() { return all; }
+std::span<const Spec> specs() { return all_specs; }
 
 const Spec* find_spec(std::string_view name) {
-    for (const Spec& spec : all)
+    for (const Spec& spec : all_specs)
         if (spec.name == name) return &spec;
     return nullptr;
 }

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "bulkhead/audit/publisher.hpp"
+#include "bulkhead/audit/small_log_test.hpp"
 #include "bulkhead/audit/tile_reader.hpp"
 
 namespace bulkhead::audit {
@@ -83,9 +84,6 @@ TEST(Files, say_what_cannot_be_written) {
     EXPECT_THAT(refused.error().what, HasSubstr("Not a directory"));
     EXPECT_EQ(files->read("a").value(), "x");
 }
-
-Hash entry(std::uint64_t index) { return sha256("entry " + std::to_string(index)); }
-Result<Hash> store(std::uint64_t index) { return entry(index); }
 
 TEST(FilesStory, a_killed_publisher_leaves_a_log_that_verifies_and_goes_on) {
     const Scratch scratch;

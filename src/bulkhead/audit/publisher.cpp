@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::uint64_t leaves_in_memory = 65'536;  // while catching up; then their tiles are written
 
-std::string hex(const Hash& hash) { return to_hex(bytes_of(hash)); }
-
 // Subtrees of the right edge, largest first, out of the last tile of each level.
 Result<Frontier> frontier_of(std::uint64_t size, std::span<const std::vector<Hash>> last_tiles) {
     std::vector<Hash> subtrees;
@@ -89,7 +87,7 @@ Result<> Publisher::read_edge() {
     if (signed_ && frontier->root() != signed_->root)
         return fail(Code::corrupt,
                     fmt::format("the tiles on disk give root {} for {} leaves, and {} was signed",
-                                hex(frontier->root()), size, hex(signed_->root)),
+                                to_hex(bytes_of(frontier->root())), size, to_hex(bytes_of(signed_->root))),
                     "run `bulkhead audit verify` to see where; rebuild the tiles from the store");
     frontier_ = std::move(*frontier);
     written_ = size;
@@ -139,7 +137,7 @@ Result<Publisher> Publisher::rebuild(std::unique_ptr<Files> files, std::string o
     if (publisher.signed_ && known.root() != publisher.signed_->root)
         return fail(Code::conflict,
                     fmt::format("the store's first {} entries give root {}, and {} was signed", known.size(),
-                                hex(known.root()), hex(publisher.signed_->root)),
+                                to_hex(bytes_of(known.root())), to_hex(bytes_of(publisher.signed_->root))),
                     "this store belongs to another log or was changed; rebuilding would fork the log");
     for (const TileId& tile : edge_of(publisher.published()))
         if (Result<> removed = publisher.files_->remove(partials_of(tile)); !removed)
@@ -180,8 +178,8 @@ Result<> Publisher::check_newest(const EntryReader& entry_at) const {
         if (!stored) return std::unexpected(stored.error());
         if (bytes_of(*stored) != (*entries)[i])
             return fail(Code::conflict,
-                        fmt::format("entry {} is {} in the store, and {} was published", index, hex(*stored),
-                                    to_hex((*entries)[i])),
+                        fmt::format("entry {} is {} in the store, and {} was published", index,
+                                    to_hex(bytes_of(*stored)), to_hex((*entries)[i])),
                         "store and directory belong to different logs, or one was changed: find out before going on");
     }
     return {};

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "bulkhead/audit/memory_files_test.hpp"
+#include "bulkhead/audit/small_log_test.hpp"
 #include "bulkhead/audit/tile_reader.hpp"
 
 namespace bulkhead::audit {
@@ -16,16 +17,8 @@ using evidence::SigningKey;
 using testing::HasSubstr;
 using Content = MemoryFiles::Content;
 
-const std::string origin = "log.example/fleet";
-
-SigningKey key_of(char seed) { return SigningKey::from_seed(std::string(32, seed)).value(); }
-evidence::VerifierKey vkey() { return {origin, key_of('L').public_key()}; }
-
-Hash entry(std::uint64_t index) { return sha256("entry " + std::to_string(index)); }
-Result<Hash> store(std::uint64_t index) { return entry(index); }
-
 Result<Publisher> open(std::shared_ptr<Content> content) {
-    return Publisher::open(std::make_unique<MemoryFiles>(std::move(content)), origin, key_of('L'));
+    return Publisher::open(std::make_unique<MemoryFiles>(std::move(content)), origin, key_of_seed('L'));
 }
 
 Result<TileReader::Audit> audit(std::shared_ptr<Content> content, std::optional<std::string> older = {}) {
@@ -152,9 +145,10 @@ TEST(Publisher, refuses_a_directory_that_is_not_its_own) {
         std::string_view what;
     };
     const Row rows[] = {
-        {"another key", [](Content& c) { c["checkpoint"] = sign_checkpoint({origin, 300, {}, {}}, key_of('x')); },
+        {"another key", [](Content& c) { c["checkpoint"] = sign_checkpoint({origin, 300, {}, {}}, key_of_seed('x')); },
          "the checkpoint on disk is not one of this log"},
-        {"another log", [](Content& c) { c["checkpoint"] = sign_checkpoint({"b.example", 300, {}, {}}, key_of('L')); },
+        {"another log",
+         [](Content& c) { c["checkpoint"] = sign_checkpoint({"b.example", 300, {}, {}}, key_of_seed('L')); },
          "the checkpoint on disk is not one of this log"},
         {"a damaged checkpoint", [](Content& c) { c["checkpoint"].resize(20); },
          "the checkpoint on disk is not one of this log: not a signed note"},
@@ -173,7 +167,8 @@ TEST(Publisher, refuses_a_directory_that_is_not_its_own) {
         ASSERT_FALSE(opened) << row.says;
         EXPECT_THAT(opened.error().what, HasSubstr(row.what)) << row.says;
     }
-    EXPECT_EQ(Publisher::open(std::make_unique<MemoryFiles>(), "two words", key_of('L')).error().code, Code::invalid);
+    EXPECT_EQ(Publisher::open(std::make_unique<MemoryFiles>(), "two words", key_of_seed('L')).error().code,
+              Code::invalid);
 }
 
 TEST(Publisher, signs_nothing_over_a_checkpoint_that_it_did_not_write) {
@@ -181,7 +176,7 @@ TEST(Publisher, signs_nothing_over_a_checkpoint_that_it_did_not_write) {
     Publisher publisher = open(content).value();
     publisher.append(entry(300));
     const std::string own = content->at("checkpoint");
-    content->at("checkpoint") = sign_checkpoint({origin, 400, sha256("fork"), {}}, key_of('L'));
+    content->at("checkpoint") = sign_checkpoint({origin, 400, sha256("fork"), {}}, key_of_seed('L'));
     const Content before = *content;
     EXPECT_EQ(publisher.publish().error().code, Code::conflict);
     content->erase("checkpoint");
@@ -201,7 +196,7 @@ TEST(Publisher, rebuilds_damaged_tiles_from_the_store) {
     for (const std::uint64_t size : {700u, 705u, 800u}) {
         const auto damaged = std::make_shared<Content>(*content);
         Result<Publisher> rebuilt =
-            Publisher::rebuild(std::make_unique<MemoryFiles>(damaged), origin, key_of('L'), size, store);
+            Publisher::rebuild(std::make_unique<MemoryFiles>(damaged), origin, key_of_seed('L'), size, store);
         ASSERT_TRUE(rebuilt) << rebuilt.error().what;
         ASSERT_TRUE(rebuilt->publish());
         const auto audited = audit(damaged, older);
@@ -211,7 +206,7 @@ TEST(Publisher, rebuilds_damaged_tiles_from_the_store) {
     const auto rebuild = [&](std::uint64_t size, const EntryReader& from) {
         const auto untouched = std::make_shared<Content>(*content);
         const auto rebuilt =
-            Publisher::rebuild(std::make_unique<MemoryFiles>(untouched), origin, key_of('L'), size, from);
+            Publisher::rebuild(std::make_unique<MemoryFiles>(untouched), origin, key_of_seed('L'), size, from);
         EXPECT_EQ(*untouched, *content) << "nothing is written before everything is compared";
         return rebuilt ? std::string{"rebuilt"} : rebuilt.error().what;
     };
@@ -229,7 +224,7 @@ struct Life {
 
     // True when it reached the size.
     bool live(std::unique_ptr<Files> files, std::uint64_t until) {
-        Result<Publisher> publisher = Publisher::open(std::move(files), origin, key_of('L'));
+        Result<Publisher> publisher = Publisher::open(std::move(files), origin, key_of_seed('L'));
         if (!publisher || !publisher->catch_up(in_store, store) || !publisher->publish()) return false;
         while (in_store < until) {
             for (std::uint64_t more = 1 + random() % 300; more > 0; --more) publisher->append(entry(in_store++));
@@ -276,7 +271,7 @@ TEST(PublisherStory, an_error_is_survived_by_trying_again) {
             const auto content = std::make_shared<Content>();
             auto files = std::make_unique<MemoryFiles>(content);
             files->fail_once_after(changes, although_done);
-            Publisher publisher = Publisher::open(std::move(files), origin, key_of('L')).value();
+            Publisher publisher = Publisher::open(std::move(files), origin, key_of_seed('L')).value();
             int errors = 0;
             for (std::uint64_t i = 0; i < 2000; ++i) {
                 publisher.append(entry(i));

@@ -7,6 +7,7 @@
 
 #include "bulkhead/audit/memory_files_test.hpp"
 #include "bulkhead/audit/publisher.hpp"
+#include "bulkhead/audit/small_log_test.hpp"
 
 namespace bulkhead::audit {
 namespace {
@@ -15,23 +16,17 @@ using namespace evidence;
 using testing::HasSubstr;
 using Content = MemoryFiles::Content;
 
-const std::string origin = "log.example/fleet";
-
-SigningKey log_key() { return SigningKey::from_seed(std::string(32, 'L')).value(); }
-VerifierKey vkey() { return {origin, log_key().public_key()}; }
-
 struct Published {
     Content content;
     std::vector<std::string> notes;  // one for each size
 };
 
 using EntryAt = std::function<Hash(std::uint64_t)>;
-Hash entry(std::uint64_t index) { return sha256("entry " + std::to_string(index)); }
 
-Published publish(std::initializer_list<std::uint64_t> sizes, const EntryAt& entry_at = entry) {
+Published published_in_steps(std::initializer_list<std::uint64_t> sizes, const EntryAt& entry_at = entry) {
     Published made;
     const auto content = std::make_shared<Content>();
-    Publisher publisher = Publisher::open(std::make_unique<MemoryFiles>(content), origin, log_key()).value();
+    Publisher publisher = Publisher::open(std::make_unique<MemoryFiles>(content), origin, key_of_seed('L')).value();
     for (const std::uint64_t size : sizes) {
         while (publisher.size() < size) publisher.append(entry_at(publisher.size()));
         EXPECT_TRUE(publisher.publish());
@@ -51,7 +46,7 @@ std::string audited(Content content, std::optional<std::string> older = {}) {
 }
 
 const Published& large() {  // three levels of tiles
-    static const Published published = publish({66'000});
+    static const Published published = published_in_steps({66'000});
     return published;
 }
 
@@ -69,7 +64,7 @@ TEST(TileReader, gives_entries_and_proofs_that_others_can_check) {
 }
 
 TEST(TileReader, proves_that_a_log_continues_what_it_was) {
-    const Published log = publish({1, 100, 256, 300, 700, 1000});
+    const Published log = published_in_steps({1, 100, 256, 300, 700, 1000});
     const TileReader reader = reader_of(log.content);
     const Checkpoint now = reader.checkpoint(vkey()).value();
     for (const std::string& note : log.notes) {
@@ -92,7 +87,7 @@ TEST(TileReader, a_sound_log_is_said_to_be_sound) {
 }
 
 TEST(TileReader, no_byte_can_be_changed_removed_or_added_anywhere) {
-    const Published log = publish({5, 100, 300, 600, 610});
+    const Published log = published_in_steps({5, 100, 300, 600, 610});
     ASSERT_EQ(audited(log.content, log.notes[2]), "sound");
     std::mt19937_64 random{7};
     for (const auto& [path, bytes] : log.content)
@@ -166,31 +161,34 @@ TEST(TileReader, says_where_a_log_was_changed) {
 
 // The operator itself, or whoever has its key and its disk, writes another history: every file fits every other.
 TEST(TileReader, a_rewritten_history_is_caught_by_one_older_checkpoint) {
-    const Published honest = publish({100, 300, 600});
-    const Published other = publish({100, 300, 600, 700}, [](std::uint64_t i) { return entry(i == 50 ? 51 : i); });
-    const Published late = publish({100, 300, 600, 700}, [](std::uint64_t i) { return entry(i == 450 ? 51 : i); });
+    const Published honest = published_in_steps({100, 300, 600});
+    const Published other =
+        published_in_steps({100, 300, 600, 700}, [](std::uint64_t i) { return entry(i == 50 ? 51 : i); });
+    const Published late =
+        published_in_steps({100, 300, 600, 700}, [](std::uint64_t i) { return entry(i == 450 ? 51 : i); });
     EXPECT_EQ(audited(other.content), "sound") << "alone it cannot be told from an honest log";
     EXPECT_THAT(audited(other.content, honest.notes[0]), HasSubstr("forked: its first 100 entries give root"));
     EXPECT_THAT(audited(other.content, honest.notes[2]), HasSubstr("forked: its first 600 entries give root"));
     EXPECT_EQ(audited(late.content, honest.notes[1]), "sound") << "the change came after what the auditor has seen";
     EXPECT_THAT(audited(late.content, honest.notes[2]), HasSubstr("forked"));
 
-    Content same_size = publish({600}, [](std::uint64_t i) { return entry(i + 1); }).content;
+    Content same_size = published_in_steps({600}, [](std::uint64_t i) { return entry(i + 1); }).content;
     EXPECT_THAT(audited(same_size, honest.notes[2]), HasSubstr("forked: two checkpoints over 600 entries are signed"));
 }
 
 TEST(TileReader, a_rollback_is_caught_by_a_newer_checkpoint) {
-    const Published log = publish({300, 600});
-    EXPECT_EQ(audited(publish({300}).content), "sound");
-    EXPECT_EQ(audited(publish({300}).content, log.notes[1]),
+    const Published log = published_in_steps({300, 600});
+    EXPECT_EQ(audited(published_in_steps({300}).content), "sound");
+    EXPECT_EQ(audited(published_in_steps({300}).content, log.notes[1]),
               "the log was rolled back: its checkpoint covers 300 entries, and an older one 600");
 }
 
 // Someone with the disk and without the key.
 TEST(TileReader, a_rewritten_history_under_the_old_checkpoint_does_not_give_its_root) {
-    const Published honest = publish({300, 600});
+    const Published honest = published_in_steps({300, 600});
     const auto under_the_old = [&](std::uint64_t changed) {
-        Content content = publish({300, 600}, [=](std::uint64_t i) { return entry(i == changed ? i + 1 : i); }).content;
+        Content content =
+            published_in_steps({300, 600}, [=](std::uint64_t i) { return entry(i == changed ? i + 1 : i); }).content;
         content["checkpoint"] = honest.notes[1];
         return content;
     };
@@ -200,7 +198,7 @@ TEST(TileReader, a_rewritten_history_under_the_old_checkpoint_does_not_give_its_
 }
 
 TEST(TileReader, an_older_checkpoint_must_be_of_this_log) {
-    const Published log = publish({300});
+    const Published log = published_in_steps({300});
     const std::string foreign =
         sign_checkpoint({origin, 5, {}, {}}, SigningKey::from_seed(std::string(32, 'x')).value());
     EXPECT_THAT(audited(log.content, foreign), HasSubstr("the older checkpoint: no key that is trusted here"));
@@ -208,7 +206,7 @@ TEST(TileReader, an_older_checkpoint_must_be_of_this_log) {
 }
 
 TEST(TileReader, an_empty_older_checkpoint_is_continued_by_every_log) {
-    const Published log = publish({0, 300});
+    const Published log = published_in_steps({0, 300});
     EXPECT_EQ(audited(log.content, log.notes[0]), "sound");
 }
 

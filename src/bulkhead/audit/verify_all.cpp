@@ -14,8 +14,6 @@ using namespace evidence;
 
 namespace {
 
-std::string hex(const Hash& hash) { return to_hex(bytes_of(hash)); }
-
 std::unexpected<Error> found(std::string what) {
     return fail(Code::corrupt, std::move(what),
                 "keep the directory as it is and compare it with a copy; the log is not what its operator signed");
@@ -182,7 +180,7 @@ Result<TileReader::Audit> TileReader::verify_all(const VerifierKey& log,
         if (older->size == current->size && older->root != current->root)
             return found(
                 fmt::format("the log was forked: two checkpoints over {} entries are signed, with roots {} and {}",
-                            current->size, hex(older->root), hex(current->root)));
+                            current->size, to_hex(bytes_of(older->root)), to_hex(bytes_of(current->root))));
     }
 
     Pass pass{*this, *files_, *current, older ? older->size : 0};
@@ -196,13 +194,13 @@ Result<TileReader::Audit> TileReader::verify_all(const VerifierKey& log,
         return found(
             fmt::format("entries and tiles fit each other and give root {}, and {} was signed: they were "
                         "rewritten{}",
-                        hex(pass.root()), hex(current->root), where));
+                        to_hex(bytes_of(pass.root())), to_hex(bytes_of(current->root)), where));
     }
     if (older && !continues)
         return found(
             fmt::format("the log was forked: its first {} entries give root {}, and an older checkpoint over "
                         "them has {}",
-                        older->size, hex(pass.older_root()), hex(older->root)));
+                        older->size, to_hex(bytes_of(pass.older_root())), to_hex(bytes_of(older->root))));
     return Audit{std::move(*current), pass.tiles(), continues};
 }
 

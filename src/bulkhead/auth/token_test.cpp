@@ -17,8 +17,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const Instant now = *parse_instant("2026-11-15T09:00:00Z");
-const Instant later = now + Duration::hours(1);
+const Instant morning = *parse_instant("2026-11-15T09:00:00Z");
+const Instant later = morning + Duration::hours(1);
 
 TEST(Token, has_a_form_that_can_be_recognised_and_never_repeats) {
     std::set<std::string> seen;
@@ -37,7 +37,7 @@ TEST(Token, has_a_form_that_can_be_recognised_and_never_repeats) {
 }
 
 TEST(Token, is_kept_only_as_a_hash) {
-    const auto minted = mint_api_token({Role::auditor, "kim", "", std::nullopt}, now);
+    const auto minted = mint_api_token({Role::auditor, "kim", "", std::nullopt}, morning);
     ASSERT_TRUE(minted);
     const std::string kept = to_json(minted->stored);
     EXPECT_THAT(kept, Not(HasSubstr(minted->text.substr(4))));
@@ -49,29 +49,29 @@ TEST(Token, is_kept_only_as_a_hash) {
 
 TEST(Token, names_its_caller_until_it_ends_or_is_taken_back) {
     TokenBook book;
-    const auto admin = mint_api_token({Role::platform_admin, "ops", "", std::nullopt}, now);
-    const auto alice = mint_api_token({Role::tenant_user, "alice", "acme", later}, now);
+    const auto admin = mint_api_token({Role::platform_admin, "ops", "", std::nullopt}, morning);
+    const auto alice = mint_api_token({Role::tenant_user, "alice", "acme", later}, morning);
     ASSERT_TRUE(admin && alice);
     ASSERT_TRUE(book.put(admin->stored) && book.put(alice->stored));
 
-    EXPECT_EQ(*book.caller(alice->text, now), (Caller{Role::tenant_user, "alice", "acme", alice->stored.id}));
+    EXPECT_EQ(*book.caller(alice->text, morning), (Caller{Role::tenant_user, "alice", "acme", alice->stored.id}));
     EXPECT_EQ(book.caller(admin->text, later + Duration::days(9999))->role, Role::platform_admin);
     EXPECT_FALSE(book.caller(alice->text, later)) << "ended at this very moment";
-    EXPECT_FALSE(book.caller(new_token(), now)) << "never made";
-    EXPECT_FALSE(book.caller(alice->stored.hash, now)) << "the hash is not the token";
+    EXPECT_FALSE(book.caller(new_token(), morning)) << "never made";
+    EXPECT_FALSE(book.caller(alice->stored.hash, morning)) << "the hash is not the token";
     EXPECT_TRUE(book.erase(admin->stored.id));
     EXPECT_FALSE(book.erase(admin->stored.id));
-    EXPECT_FALSE(book.caller(admin->text, now)) << "taken back";
+    EXPECT_FALSE(book.caller(admin->text, morning)) << "taken back";
     EXPECT_EQ(book.list().size(), 1u);
 }
 
 TEST(Token, is_found_by_all_of_its_hash_and_not_by_its_public_id) {
     TokenBook book;
-    const auto good = mint_api_token({Role::auditor, "kim", "", std::nullopt}, now);
+    const auto good = mint_api_token({Role::auditor, "kim", "", std::nullopt}, morning);
     StoredToken twisted = good->stored;
     twisted.hash.back() = twisted.hash.back() == '0' ? '1' : '0';
     ASSERT_TRUE(book.put(twisted));
-    EXPECT_FALSE(book.caller(good->text, now));
+    EXPECT_FALSE(book.caller(good->text, morning));
 }
 
 TEST(Token, wishes_that_make_no_sense_are_refused) {
@@ -84,26 +84,26 @@ TEST(Token, wishes_that_make_no_sense_are_refused) {
           Row{"a tenant's without tenant", {Role::tenant_user, "a", "", {}}},
           Row{"an admin of one tenant", {Role::platform_admin, "a", "acme", {}}},
           Row{"a tenant that is no name", {Role::tenant_admin, "a", "Ac me", {}}},
-          Row{"a node's", {Role::node, "a", "", {}}}, Row{"over already", {Role::auditor, "a", "", now}},
+          Row{"a node's", {Role::node, "a", "", {}}}, Row{"over already", {Role::auditor, "a", "", morning}},
           Row{"two lines", {Role::auditor, "a\nb", "", {}}}})
-        EXPECT_FALSE(mint_api_token(row.wish, now)) << row.says;
+        EXPECT_FALSE(mint_api_token(row.wish, morning)) << row.says;
     for (const char* node : {"", "a b", "-*", "**", "a*b"})
-        EXPECT_FALSE(mint_enrolment_token(node, later, now)) << node;
-    EXPECT_FALSE(mint_enrolment_token("node-1", now, now)) << "over already";
+        EXPECT_FALSE(mint_enrolment_token(node, later, morning)) << node;
+    EXPECT_FALSE(mint_enrolment_token("node-1", morning, morning)) << "over already";
 }
 
 TEST(ApiToken, that_was_taken_back_is_remembered_and_good_for_nothing) {
     TokenBook book;
-    const auto minted = mint_api_token({Role::auditor, "eve", "", later}, now);
+    const auto minted = mint_api_token({Role::auditor, "eve", "", later}, morning);
     ASSERT_TRUE(book.put(minted->stored));
-    EXPECT_TRUE(book.in_force(minted->stored.id, now));
+    EXPECT_TRUE(book.in_force(minted->stored.id, morning));
     EXPECT_FALSE(book.in_force(minted->stored.id, later)) << "expired";
-    EXPECT_FALSE(book.in_force("0000000000000000", now)) << "never made";
+    EXPECT_FALSE(book.in_force("0000000000000000", morning)) << "never made";
     StoredToken revoked = minted->stored;
-    revoked.revokedAt = now;
+    revoked.revokedAt = morning;
     ASSERT_TRUE(book.put(revoked));
-    EXPECT_FALSE(book.in_force(minted->stored.id, now));
-    EXPECT_FALSE(book.caller(minted->text, now));
+    EXPECT_FALSE(book.in_force(minted->stored.id, morning));
+    EXPECT_FALSE(book.caller(minted->text, morning));
     EXPECT_EQ(book.list().size(), 1u);
 }
 
@@ -114,18 +114,18 @@ TEST(EnrolmentToken, admits_one_node_once) {
         bool good;
     };
     const Row rows[] = {
-        {"the node it was made for", "node-17", "node-17", now, true},
-        {"a longer name", "node-17", "node-170", now, false},
-        {"a shorter name", "node-17", "node-1", now, false},
-        {"a name with its beginning", "rack4-*", "rack4-n1", now, true},
-        {"a name with another beginning", "rack4-*", "rack5-n1", now, false},
-        {"any name at all", "*", "n1", now, true},
-        {"a name that is none", "*", "Node 1", now, false},
+        {"the node it was made for", "node-17", "node-17", morning, true},
+        {"a longer name", "node-17", "node-170", morning, false},
+        {"a shorter name", "node-17", "node-1", morning, false},
+        {"a name with its beginning", "rack4-*", "rack4-n1", morning, true},
+        {"a name with another beginning", "rack4-*", "rack5-n1", morning, false},
+        {"any name at all", "*", "n1", morning, true},
+        {"a name that is none", "*", "Node 1", morning, false},
         {"too late", "node-17", "node-17", later, false},
     };
     for (const Row& row : rows) {
         TokenBook book;
-        const auto minted = mint_enrolment_token(row.admits, later, now);
+        const auto minted = mint_enrolment_token(row.admits, later, morning);
         ASSERT_TRUE(minted) << row.says;
         ASSERT_TRUE(book.put(minted->stored));
         const auto used = book.redeem(minted->text, row.node, row.at);
@@ -140,29 +140,30 @@ TEST(EnrolmentToken, admits_one_node_once) {
 
 TEST(EnrolmentToken, opens_no_other_door_and_no_other_token_opens_this_one) {
     TokenBook book;
-    const auto enrolment = mint_enrolment_token("*", later, now);
-    const auto api = mint_api_token({Role::platform_admin, "ops", "", std::nullopt}, now);
+    const auto enrolment = mint_enrolment_token("*", later, morning);
+    const auto api = mint_api_token({Role::platform_admin, "ops", "", std::nullopt}, morning);
     ASSERT_TRUE(book.put(enrolment->stored) && book.put(api->stored));
-    EXPECT_FALSE(book.caller(enrolment->text, now));
-    EXPECT_FALSE(book.redeem(api->text, "node-17", now));
+    EXPECT_FALSE(book.caller(enrolment->text, morning));
+    EXPECT_FALSE(book.redeem(api->text, "node-17", morning));
 }
 
 TEST(EnrolmentToken, of_many_who_use_it_at_once_one_is_admitted) {
     TokenBook book;
-    const auto minted = mint_enrolment_token("*", later, now);
+    const auto minted = mint_enrolment_token("*", later, morning);
     ASSERT_TRUE(book.put(minted->stored));
     std::atomic<int> admitted = 0;
     {
         std::vector<std::jthread> nodes;
         for (int i = 0; i < 8; ++i)
-            nodes.emplace_back([&, i] { admitted += book.redeem(minted->text, "n" + std::to_string(i), now) ? 1 : 0; });
+            nodes.emplace_back(
+                [&, i] { admitted += book.redeem(minted->text, "n" + std::to_string(i), morning) ? 1 : 0; });
     }
     EXPECT_EQ(admitted, 1);
 }
 
 TEST(EnrolmentToken, a_row_that_was_tampered_with_is_not_taken_in) {
     TokenBook book;
-    const auto minted = mint_enrolment_token("*", later, now);
+    const auto minted = mint_enrolment_token("*", later, morning);
     StoredToken endless = minted->stored, hollow = minted->stored, renamed = minted->stored;
     endless.expiresAt.reset();
     hollow.hash = "00";

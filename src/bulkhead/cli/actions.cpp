@@ -30,11 +30,11 @@ constexpr Verb verbs[] = {
     {"unhold", "tenants", "Lift a legal hold.", "is no longer under legal hold"},
 };
 
-struct Options {
+struct ActionsOptions {
     std::string name, device, why;
 };
 
-int act(const Verb& verb, const Options& options, const DoorOptions& door, Context& context) {
+int act(const Verb& verb, const ActionsOptions& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
     JsonWriter body{JsonLayout::compact};
@@ -64,11 +64,6 @@ int backup(const std::string& path, const DoorOptions& door, Context& context) {
 struct TokenOptions {
     std::string role = "auditor", subject, node, valid_for, id;
 };
-
-std::string text_at(const Node& node, std::string_view name) {
-    const Node* found = node.find(name);
-    return found != nullptr && found->type == Node::Type::scalar ? found->text : std::string{};
-}
 
 int create_token(const TokenOptions& options, bool enrolment, const DoorOptions& door, Context& context) {
     auto client = connect(door);
@@ -132,7 +127,7 @@ int revoke_token(const std::string& id, const DoorOptions& door, Context& contex
 void add_actions(Command program, Context& context) {
     for (const Verb& verb : verbs) {
         Command command = program.add_subcommand(std::string{verb.name}, std::string{verb.about});
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<ActionsOptions>();
         auto door = add_door(command);
         const std::string what = verb.path == "nodes" ? "node" : "tenant";
         command.add_option(what, options->name, fmt::format("The {}.", what)).required().type_name("NAME");

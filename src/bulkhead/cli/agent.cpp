@@ -18,6 +18,7 @@
 #include "bulkhead/agent/runner.hpp"
 #include "bulkhead/auth/secret_file.hpp"
 #include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/input.hpp"
 #include "bulkhead/gpu/amd.hpp"
 #include "bulkhead/gpu/board.hpp"
 #include "bulkhead/shell/keys.hpp"
@@ -30,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct AgentOptions {
     std::string server, ca_file, ca_fingerprint, token, token_file, name, site = "local", zone, rack, folder;
     NodeModelSpec model;
     std::int64_t speed = 1000;
@@ -61,15 +62,7 @@ void furnish(NodeModelSpec& spec, const std::string& name) {
     spec.versions = {{Component::driver, "580.159.04"}, {Component::container_toolkit, "1.19.1"}};
 }
 
-Result<std::string> read_file(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    std::string text{std::istreambuf_iterator<char>{file}, {}};
-    if (!file.is_open() || file.bad())
-        return fail(Code::not_found, fmt::format("{}: cannot be read", path), "check the path");
-    return text;
-}
-
-Result<agent::Identity> identity_of(const Options& options) {
+Result<agent::Identity> identity_of(const AgentOptions& options) {
     auto known = agent::load_identity(options.folder);
     // Only a machine that is no node yet is enrolled; one whose files are damaged, or that others could read, is told
     // so.
@@ -199,7 +192,7 @@ private:
     bool welcome_ = false;
 };
 
-int run_agent(Options options, Context& context) {
+int run_agent(AgentOptions options, Context& context) {
     shell::Server::hold_signals();
     if (auto made = shell::make_directory(options.folder); !made) return report(context, made.error());
     const auto identity = identity_of(options);
@@ -237,7 +230,7 @@ int run_agent(Options options, Context& context) {
 
 void add_agent(Command program, Context& context) {
     Command command = program.add_subcommand("agent", "Run a node's agent, on a model of a node.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<AgentOptions>();
     command.description(
         "Run a node's agent, on a model of a node.\n\n"
         "The first start enrols the machine with a one-time token and keeps its keys below DIR; later\n"

@@ -22,11 +22,6 @@ struct ApplyOptions {
     bool dry_run = false;
 };
 
-std::string text_at(const Node& node, std::string_view name) {
-    const Node* found = node.find(name);
-    return found != nullptr && found->type == Node::Type::scalar ? found->text : std::string{};
-}
-
 // Everything a refusal says: each finding at its line of the files, or policy's objections in full.
 int print_refusal(Context& context, const Reply& reply, const SourceMap& where) {
     const auto read = read_answer(reply);

@@ -8,6 +8,7 @@
 
 #include "bulkhead/audit/tile_reader.hpp"
 #include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/input.hpp"
 #include "bulkhead/cli/objects.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/evidence/certificate.hpp"
@@ -17,18 +18,10 @@ namespace bulkhead::cli {
 
 namespace {
 
-struct Options {
+struct AuditOptions {
     std::string lease, node, file, key, tenant, tiles, older;
     std::int64_t from = 0, limit = 100, index = 0;
 };
-
-Result<std::string> read_file(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    std::string text{std::istreambuf_iterator<char>{file}, {}};
-    if (!file.is_open() || file.bad())
-        return fail(Code::not_found, fmt::format("{}: cannot be read", path), "check the path");
-    return text;
-}
 
 // The key itself, or a file that holds it.
 Result<evidence::VerifierKey> read_key(const std::string& given) {
@@ -40,7 +33,7 @@ Result<evidence::VerifierKey> read_key(const std::string& given) {
     return evidence::parse_verifier_key(text->substr(0, text->find_first_of("\r\n")));
 }
 
-int certificate(const Options& options, const DoorOptions& door, Context& context) {
+int certificate(const AuditOptions& options, const DoorOptions& door, Context& context) {
     if (options.lease.empty() == options.node.empty()) {
         context.err << "a certificate is about one lease or one node\n  try: --lease NAME, or --node NAME\n";
         return bad_input;
@@ -74,7 +67,7 @@ struct Bundle {
     }
 };
 
-int verify(const Options& options, Context& context) {
+int verify(const AuditOptions& options, Context& context) {
     const auto key = read_key(options.key);
     if (!key) return report(context, key.error());
     const auto text = read_file(options.file);
@@ -114,7 +107,7 @@ int not_signed(Context& context, const Error& error) {
     return error.code == Code::denied ? refused : status;
 }
 
-int audit_list(const Options& options, const DoorOptions& door, Context& context) {
+int audit_list(const AuditOptions& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
     const auto reply = client->get(fmt::format("/v1/log/records?from={}&limit={}", options.from, options.limit));
@@ -184,7 +177,7 @@ int audit_list(const Options& options, const DoorOptions& door, Context& context
     return worst;
 }
 
-int audit_prove(const Options& options, Context& context) {
+int audit_prove(const AuditOptions& options, Context& context) {
     const auto key = read_key(options.key);
     if (!key) return report(context, key.error());
     const auto tiles = audit::TileReader::open(options.tiles);
@@ -210,7 +203,7 @@ int audit_prove(const Options& options, Context& context) {
     return done;
 }
 
-int audit_verify(const Options& options, Context& context) {
+int audit_verify(const AuditOptions& options, Context& context) {
     const auto key = read_key(options.key);
     if (!key) return report(context, key.error());
     std::optional<std::string> older;
@@ -234,7 +227,7 @@ int audit_verify(const Options& options, Context& context) {
     return done;
 }
 
-void add_key(Command command, Options& options) {
+void add_key(Command command, AuditOptions& options) {
     command.add_option("--key", options.key, "The log's verifier key, or a file that holds it.")
         .required()
         .type_name("KEY");
@@ -244,7 +237,7 @@ void add_key(Command command, Options& options) {
 
 void add_certificate(Command program, Context& context) {
     Command command = program.add_subcommand("certificate", "Proof that what a lease or node left behind was wiped.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<AuditOptions>();
     auto door = add_door(command);
     command.add_option("--lease", options->lease, "The lease.").type_name("NAME");
     command.add_option("--node", options->node, "The node: its newest wipes.").type_name("NAME");
@@ -254,7 +247,7 @@ void add_certificate(Command program, Context& context) {
 
 void add_verify(Command program, Context& context) {
     Command command = program.add_subcommand("verify", "Check a certificate, without any server.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<AuditOptions>();
     command.add_option("file", options->file, "The certificate.").required().type_name("FILE");
     add_key(command, *options);
     command.add_option("--tenant", options->tenant, "It must be about this tenant.").type_name("NAME");
@@ -267,7 +260,7 @@ void add_verify(Command program, Context& context) {
 void add_audit(Command program, Context& context) {
     Command command = program.add_subcommand("audit", "The audit log: read it, prove an entry, verify all of it.");
     command.require_subcommand();
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<AuditOptions>();
     Command list = command.add_subcommand("list", "Records, each checked against its entry in the log.");
     auto door = add_door(list);
     list.add_option("--from", options->from, "The first index. Default: 0.").type_name("INDEX");

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view sections[]{"mechanisms", "tiers", "pairs", "corrections", "threat-models", "advisories"};
 
-struct Options {
+struct CatalogueOptions {
     std::string section;  // empty: all
     std::string name;     // empty: every entry of the section
     std::string output = "table";
@@ -46,7 +46,7 @@ struct Page {
     }
 };
 
-Page page_of(const Options& options) {
+Page page_of(const CatalogueOptions& options) {
     const std::string name = lower(options.name);
     const auto asked = [&](std::string_view section) { return options.section.empty() || options.section == section; };
     const auto is = [&](std::string_view word) { return name.empty() || name == lower(word); };
@@ -201,7 +201,7 @@ void print_json(std::ostream& out, const Page& page) {
     out << json.take();
 }
 
-int catalogue(const Options& options, Context& context) {
+int catalogue(const CatalogueOptions& options, Context& context) {
     const Page page = page_of(options);
     if (page.empty()) {
         const std::vector<std::string_view> known = names_of(options.section);
@@ -255,7 +255,7 @@ void add_catalogue(Command program, Context& context) {
         "  0  printed\n"
         "  1  the section has nothing of that name\n"
         "  2  there is no such section or format");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<CatalogueOptions>();
     command.add_option("SECTION", options->section, "What to show in full. Default: everything at a glance.")
         .one_of({std::begin(sections), std::end(sections)})
         .type_name("");

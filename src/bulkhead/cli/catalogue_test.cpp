@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bulkhead/cli/command.hpp"
+#include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/policy/threat_model.hpp"
 #include "bulkhead/policy/version_gate.hpp"
 
@@ -18,11 +19,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-struct Said {
-    int status = 0;
-    std::string out, err;
-};
 
 Said ask(std::vector<std::string> words, bool colour = false) {
     std::ostringstream out, err;

@@ -328,12 +328,15 @@ Result<Document> read_answer(const Reply& reply) {
                 "are server and command of the same version?");
 }
 
+std::string text_at(const Node& node, std::string_view name) {
+    const Node* found = node.find(name);
+    return found != nullptr && found->type == Node::Type::scalar ? found->text : std::string{};
+}
+
 Error error_of(const Reply& reply) {
     const auto read = read_answer(reply);
     const auto member = [&](std::string_view name) -> std::string {
-        if (!read || read->root->type != Node::Type::map) return {};
-        const Node* node = read->root->find(name);
-        return node != nullptr && node->type == Node::Type::scalar ? node->text : std::string{};
+        return read && read->root->type == Node::Type::map ? text_at(*read->root, name) : std::string{};
     };
     auto code = shell::code_from(member("code"));
     if (code == Code::denied && !reply.wants_other_token) code = Code::conflict;

@@ -76,4 +76,7 @@ Error error_of(const Reply& reply);
 // The answer as a tree; `corrupt` when it is none.
 Result<Document> read_answer(const Reply& reply);
 
+// A member that is no list and no map; empty without one.
+std::string text_at(const Node& node, std::string_view name);
+
 }  // namespace bulkhead::cli

@@ -18,6 +18,7 @@
 #include "bulkhead/cli/command.hpp"
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/objects.hpp"
+#include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/shell/server.hpp"
 
 namespace bulkhead::cli {
@@ -32,13 +33,6 @@ constexpr std::string_view policy =
 std::string tenant(const std::string& name) {
     return R"({"apiVersion":"bulkhead.dev/v1alpha1","kind":"Tenant","metadata":{"name":")" + name +
            R"("},"spec":{"class":"batch"}})";
-}
-
-std::string slurp(const std::string& path) {
-    std::ifstream file{path};
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
 }
 
 class Folder {

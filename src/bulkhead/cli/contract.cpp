@@ -18,7 +18,7 @@ namespace bulkhead::cli {
 
 namespace {
 
-struct Options {
+struct ContractOptions {
     std::vector<std::string> files;
     std::string workload;
     std::string output = "table";
@@ -33,7 +33,7 @@ Instant clock_now() {
 }
 
 // What the files are judged as of: what the person says, else when the nodes were observed, else now.
-Result<Instant> moment_of(const Options& options, const Snapshot& snapshot) {
+Result<Instant> moment_of(const ContractOptions& options, const Snapshot& snapshot) {
     if (options.at == "now") return clock_now();
     if (!options.at.empty()) return parse_instant(options.at);
     return observed_at(snapshot).value_or(clock_now());
@@ -94,7 +94,7 @@ std::string counted(std::size_t count, const char* what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-void print_table(Context& context, const Answer& answer, const Snapshot& snapshot, bool whole, bool for_operator) {
+void print_answer(Context& context, const Answer& answer, const Snapshot& snapshot, bool whole, bool for_operator) {
     const std::string fleet = for_operator ? fmt::format(", {}, {}", counted(snapshot.nodes.size(), "node"),
                                                          counted(snapshot.tenants.size(), "tenant"))
                                            : "";
@@ -108,7 +108,7 @@ void print_table(Context& context, const Answer& answer, const Snapshot& snapsho
 void print_tables(Context& context, std::span<const Answer> answers, const Snapshot& snapshot, bool whole,
                   bool for_operator) {
     if (answers.size() == 1 || whole || answers.front().decisions.empty()) {
-        for (const Answer& answer : answers) print_table(context, answer, snapshot, whole, for_operator);
+        for (const Answer& answer : answers) print_answer(context, answer, snapshot, whole, for_operator);
         return;
     }
     std::vector<Column> columns;
@@ -116,7 +116,7 @@ void print_tables(Context& context, std::span<const Answer> answers, const Snaps
     print_side_by_side(context.out, columns, context.colour);
 }
 
-std::vector<ThreatModel> threat_models(const Options& options, const Snapshot& snapshot) {
+std::vector<ThreatModel> threat_models(const ContractOptions& options, const Snapshot& snapshot) {
     if (options.threat_model == "all") {
         const auto all = every<ThreatModel>();
         return {all.begin(), all.end()};
@@ -131,7 +131,7 @@ bool refuses(const Answer& answer) {
     return false;
 }
 
-int contract(const Options& options, Context& context) {
+int contract(const ContractOptions& options, Context& context) {
     const auto sources = read_sources(options.files);
     if (!sources) return complain(context, could_not, sources.error());
     Loaded loaded = load(*sources);
@@ -184,7 +184,7 @@ int contract(const Options& options, Context& context) {
 
 void add_contract(Command program, Context& context) {
     Command command = program.add_subcommand("contract", "Compile workloads into contracts or refusals.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ContractOptions>();
     command.description(
         "Compile the workloads of manifests into contracts, or refuse them with every reason.\n\n"
         "A contract says how the GPU is divided, in which tier the work runs, with whom node and GPU may be shared,\n"

@@ -5,19 +5,12 @@
 #include <boost/json.hpp>
 #include <sstream>
 
-#include "bulkhead/cli/command.hpp"
+#include "bulkhead/cli/said_test.hpp"
 
 namespace bulkhead::cli {
 namespace {
 
 using testing::HasSubstr;
-
-const std::string examples = BULKHEAD_SOURCE_DIR "/examples/";
-
-struct Said {
-    int status = 0;
-    std::string out, err;
-};
 
 Said bulkhead(std::vector<const char*> arguments) {
     arguments.insert(arguments.begin(), "bulkhead");

@@ -13,7 +13,7 @@ namespace bulkhead::cli {
 
 namespace {
 
-struct Options {
+struct GetOptions {
     std::string kind, name, selector, output = "table";
     bool watch = false;
     bool wide() const { return output == "wide"; }
@@ -43,7 +43,7 @@ private:
     std::vector<std::size_t> widths_;
 };
 
-int watch(Client& client, const shell::KindName& kind, const Options& options, Context& context) {
+int watch(Client& client, const shell::KindName& kind, const GetOptions& options, Context& context) {
     std::string target =
         fmt::format("/v1/{}{}{}?watch=true", kind.plural, options.name.empty() ? "" : "/", options.name);
     if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);
@@ -74,7 +74,7 @@ int watch(Client& client, const shell::KindName& kind, const Options& options, C
     }
 }
 
-int get(const Options& options, const DoorOptions& door, Context& context) {
+int get(const GetOptions& options, const DoorOptions& door, Context& context) {
     const auto kind = parse_kind(options.kind);
     if (!kind) return report(context, kind.error());
     auto client = connect(door);
@@ -117,7 +117,7 @@ int get(const Options& options, const DoorOptions& door, Context& context) {
 
 void add_get(Command program, Context& context) {
     Command command = program.add_subcommand("get", "List objects, or show one.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<GetOptions>();
     auto door = add_door(command);
     command.description(
         "List the objects of a kind, or show one.\n\n"
@@ -136,7 +136,7 @@ void add_get(Command program, Context& context) {
 
 void add_describe(Command program, Context& context) {
     Command command = program.add_subcommand("describe", "Everything the server knows of one object.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<GetOptions>();
     options->output = "yaml";
     auto door = add_door(command);
     command.add_option("kind", options->kind, "What kind of object.").required().type_name("KIND");

@@ -14,21 +14,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<SourceText> read_file(const fs::path& path) {
-    std::ifstream file{path, std::ios::binary};
-    std::string text{std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{}};
-    if (!file.is_open() || file.bad())
-        return fail(Code::not_found, fmt::format("{}: cannot be read", path.string()),
-                    "check the path and its permissions");
-    return SourceText{path.string(), std::move(text)};
-}
-
 bool is_manifest(const fs::path& path) {
     const std::string ending = path.extension().string();
     return ending == ".yaml" || ending == ".yml" || ending == ".json";
 }
 
 }  // namespace
+
+Result<std::string> read_file(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    std::string text{std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{}};
+    if (!file.is_open() || file.bad())
+        return fail(Code::not_found, fmt::format("{}: cannot be read", path), "check the path and its permissions");
+    return text;
+}
 
 Result<std::vector<SourceText>> read_sources(const std::vector<std::string>& paths) {
     std::vector<SourceText> sources;
@@ -49,9 +48,9 @@ Result<std::vector<SourceText>> read_sources(const std::vector<std::string>& pat
                             "name a file, or a folder that holds manifests");
         }
         for (const fs::path& path : files) {
-            auto source = read_file(path);
-            if (!source) return std::unexpected(source.error());
-            sources.push_back(*std::move(source));
+            auto text = read_file(path.string());
+            if (!text) return std::unexpected(text.error());
+            sources.push_back({path.string(), *std::move(text)});
         }
     }
     return sources;

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "bulkhead/base/result.hpp"
+#include "bulkhead/cli/said_test.hpp"
 
 namespace bulkhead::cli {
 namespace {
@@ -24,13 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-std::string slurp(const fs::path& path) {
-    std::ifstream file{path};
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 bool within(std::chrono::milliseconds limit, const std::function<bool()>& holds) {
     const auto until = std::chrono::steady_clock::now() + limit;

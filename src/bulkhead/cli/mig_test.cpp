@@ -6,15 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "bulkhead/cli/command.hpp"
+#include "bulkhead/cli/said_test.hpp"
 
 namespace bulkhead::cli {
 namespace {
-
-struct Said {
-    int status = 0;
-    std::string out, err;
-};
 
 // "mig sets --gpu a30": words as a shell would split them.
 Said bulkhead(const std::string& line) {
@@ -26,13 +21,6 @@ Said bulkhead(const std::string& line) {
     std::ostringstream out, err;
     const int status = run(static_cast<int>(argv.size()), argv.data(), out, err, false);
     return {status, out.str(), err.str()};
-}
-
-std::string slurp(const std::string& path) {
-    std::ifstream file{path};
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
 }
 
 bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }

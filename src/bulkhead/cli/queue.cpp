@@ -13,14 +13,9 @@ namespace bulkhead::cli {
 
 namespace {
 
-struct Options {
+struct QueueOptions {
     std::string workload, output = "table";
 };
-
-std::string text_at(const Node& node, std::string_view name) {
-    const Node* found = node.find(name);
-    return found != nullptr && found->type == Node::Type::scalar ? found->text : std::string{};
-}
 
 std::vector<std::string> reasons_of(const Node& node) {
     std::vector<std::string> out;
@@ -29,7 +24,7 @@ std::vector<std::string> reasons_of(const Node& node) {
     return out;
 }
 
-int queue(const Options& options, const DoorOptions& door, Context& context) {
+int queue(const QueueOptions& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
     const auto reply = client->get("/v1/queue");
@@ -69,7 +64,7 @@ int queue(const Options& options, const DoorOptions& door, Context& context) {
     return done;
 }
 
-int explain(const Options& options, const DoorOptions& door, Context& context) {
+int explain(const QueueOptions& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
     const auto reply = client->get(fmt::format("/v1/workloads/{}/explain", percent_encoded(options.workload)));
@@ -101,7 +96,7 @@ int explain(const Options& options, const DoorOptions& door, Context& context) {
     return done;
 }
 
-void add_output(Command command, Options& options) {
+void add_output(Command command, QueueOptions& options) {
     command.add_option("-o,--output", options.output, "table or json. Default: table.")
         .one_of({"table", "json"})
         .type_name("FORMAT");
@@ -111,7 +106,7 @@ void add_output(Command command, Options& options) {
 
 void add_queue(Command program, Context& context) {
     Command command = program.add_subcommand("queue", "Work that waits, in order, each with its reason.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<QueueOptions>();
     auto door = add_door(command);
     add_output(command, *options);
     command.callback([options, door, &context] { context.status = queue(*options, *door, context); });
@@ -120,7 +115,7 @@ void add_queue(Command program, Context& context) {
 void add_explain(Command program, Context& context) {
     Command command =
         program.add_subcommand("explain", "Why a workload waits, runs or was refused, and under which contract.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<QueueOptions>();
     auto door = add_door(command);
     add_output(command, *options);
     command.add_option("workload", options->workload, "The workload.").required().type_name("NAME");

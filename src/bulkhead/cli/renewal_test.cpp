@@ -18,6 +18,7 @@
 
 #include "bulkhead/agent/link.hpp"
 #include "bulkhead/cli/client.hpp"
+#include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/shell/server.hpp"
 
 namespace bulkhead::cli {
@@ -33,13 +34,6 @@ constexpr auto patience = 20s;
 Instant clock_now() {
     using namespace std::chrono;
     return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
-}
-
-std::string slurp(const fs::path& path) {
-    std::ifstream file{path};
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
 }
 
 std::string line_of(const fs::path& path) {
@@ -62,7 +56,8 @@ struct Scratch {
     fs::path path;
 };
 
-const std::string policy = R"({"apiVersion":"bulkhead.dev/v1alpha1","kind":"FleetPolicy","metadata":{"name":"fleet"},
+const std::string fleet_policy =
+    R"({"apiVersion":"bulkhead.dev/v1alpha1","kind":"FleetPolicy","metadata":{"name":"fleet"},
     "spec":{"threatModel":"internal","sites":[{"name":"here","jurisdiction":"eu"}]}})";
 
 std::string enrolment_token(Client& client, const std::string& node) {
@@ -91,7 +86,7 @@ struct RenewalLive : testing::Test {
         auto opened = Client::open({server->url(), line_of(server->token_file()), slurp(server->ca_file())});
         ASSERT_TRUE(opened) << opened.error().what;
         client.emplace(*std::move(opened));
-        ASSERT_TRUE(client->post("/v1/apply", policy));
+        ASSERT_TRUE(client->post("/v1/apply", fleet_policy));
     }
     agent::Identity enrol(const std::string& name) {
         auto identity =
@@ -308,7 +303,7 @@ TEST(RenewalOfPrograms, an_agent_renews_by_itself_and_comes_back_with_the_new_ce
     auto client =
         Client::open({line_of(data / "address"), line_of(data / "keys/admin.token"), slurp(data / "keys/ca.crt")});
     ASSERT_TRUE(client) << client.error().what;
-    ASSERT_TRUE(client->post("/v1/apply", policy));
+    ASSERT_TRUE(client->post("/v1/apply", fleet_policy));
     const Process node{{"agent", "--data", home.string(), "--server", line_of(data / "address"), "--ca",
                         (data / "keys/ca.crt").string(), "--token", enrolment_token(*client, "node-1"), "--name",
                         "node-1", "--site", "here", "--gpus", "1"},

@@ -20,11 +20,21 @@ struct Said {
     std::string out, err;
 };
 
+// Manifests that the project ships.
+const std::string examples = BULKHEAD_SOURCE_DIR "/examples/";
+
 inline Said said_by(const char* command, std::vector<const char*> arguments) {
     arguments.insert(arguments.begin(), {"bulkhead", command});
     std::ostringstream out, err;
     const int status = run(static_cast<int>(arguments.size()), arguments.data(), out, err, false);
     return {status, out.str(), err.str()};
+}
+
+inline std::string slurp(const std::filesystem::path& path) {
+    std::ifstream file{path};
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
 }
 
 // Named after the test: tests run side by side.

@@ -16,7 +16,7 @@ namespace bulkhead::cli {
 
 namespace {
 
-struct Options {
+struct ScheduleOptions {
     std::vector<std::string> files;
     std::string output = "table";
     std::string at;
@@ -74,7 +74,7 @@ ReadScene read(const std::vector<SourceText>& sources, const std::optional<Insta
     return read_cluster(*found, at);
 }
 
-int schedule(const Options& options, Context& context) {
+int schedule(const ScheduleOptions& options, Context& context) {
     const auto sources = read_sources(options.files);
     if (!sources) return complain(context, could_not, sources.error());
     std::optional<Instant> at;
@@ -107,7 +107,7 @@ int schedule(const Options& options, Context& context) {
 
 void add_schedule(Command program, Context& context) {
     Command command = program.add_subcommand("schedule", "Place jobs on nodes, and say why the rest waits.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ScheduleOptions>();
     command.description(
         "Run the scheduler on a snapshot until it settles.\n\n"
         "Prints what runs where, whom it evicted or moved for whom and what work that lost, why everything else "

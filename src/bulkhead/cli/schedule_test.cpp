@@ -15,7 +15,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string examples = BULKHEAD_SOURCE_DIR "/examples/";
 const std::string reclaim = examples + "schedule/reclaim.yaml";
 
 Said schedule(std::vector<const char*> arguments) { return said_by("schedule", std::move(arguments)); }

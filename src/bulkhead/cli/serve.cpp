@@ -16,12 +16,12 @@ namespace bulkhead::cli {
 
 namespace {
 
-struct Options {
+struct ServeOptions {
     shell::ServerOptions server;
     std::string restore, certificates_last;
 };
 
-int serve(const Options& options, Context& context) {
+int serve(const ServeOptions& options, Context& context) {
     shell::Server::hold_signals();
     shell::ServerOptions wanted = options.server;
     if (!options.certificates_last.empty()) {
@@ -57,7 +57,7 @@ int serve(const Options& options, Context& context) {
 
 void add_serve(Command program, Context& context) {
     Command command = program.add_subcommand("serve", "Run the control plane.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ServeOptions>();
     shell::ServerOptions& server = options->server;
     command.description(
         "Run the control plane.\n\n"

@@ -14,7 +14,7 @@ namespace bulkhead::cli {
 
 namespace {
 
-struct Options {
+struct SharesOptions {
     std::vector<std::string> files;
     std::string output = "table";
     bool whole = false;
@@ -49,7 +49,7 @@ ReadCluster read(const std::vector<SourceText>& sources) {
     return sched::read_cluster(found->name, found->text);
 }
 
-int shares(const Options& options, Context& context) {
+int shares(const SharesOptions& options, Context& context) {
     const auto sources = read_sources(options.files);
     if (!sources) return complain(context, could_not, sources.error());
     ReadCluster cluster = read(*sources);
@@ -74,7 +74,7 @@ int shares(const Options& options, Context& context) {
 
 void add_shares(Command program, Context& context) {
     Command command = program.add_subcommand("shares", "Divide GPUs among tenants, and rank them by past usage.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SharesOptions>();
     command.description(
         "Say how many GPUs each tenant is due now, and whose turn it is by Fair Tree.\n\n"
         "At each level of the tree every tenant first gets what it asks of its guarantee; the surplus goes to those\n"

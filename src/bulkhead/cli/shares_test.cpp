@@ -14,7 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::string examples = BULKHEAD_SOURCE_DIR "/examples/";
 const std::string departments = examples + "shares/departments.yaml";
 
 Said shares(std::vector<const char*> arguments) { return said_by("shares", std::move(arguments)); }

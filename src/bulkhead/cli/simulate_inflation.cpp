@@ -20,7 +20,7 @@ using replay::InflationLine;
 using replay::PackingPolicy;
 
 // In a defined order, each once.
-std::vector<std::string> chosen_policies(std::vector<std::string> asked) {
+std::vector<std::string> chosen_packings(std::vector<std::string> asked) {
     if (asked.empty()) asked = {"bulkhead", "fgd"};
     std::ranges::sort(asked);
     asked.erase(std::ranges::unique(asked).begin(), asked.end());
@@ -97,7 +97,7 @@ int simulate_inflation(const SimulateOptions& options, Context& context) {
     const auto fleet = replay::read_openb_nodes(options.nodes, *node_text);
     if (!fleet) return complain(context, bad_input, fleet.error());
 
-    const std::vector<std::string> policies = chosen_policies(options.policies);
+    const std::vector<std::string> policies = chosen_packings(options.policies);
     std::vector<InflationLine> lines;
     std::vector<std::string> traces;
     const std::size_t count = seeds->last - seeds->first + 1;

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct UpOptions {
     int nodes = 3, gpus = 8, drives = 2;
     std::int64_t time = 20;
     std::string model = "h100-80gb-sxm5", data;
@@ -87,7 +87,7 @@ bool is_being_wiped(const GpuNode& node) {
 
 class Up {
 public:
-    Up(Options options, Context& context) : options_{std::move(options)}, context_{context} {}
+    Up(UpOptions options, Context& context) : options_{std::move(options)}, context_{context} {}
 
     int run() {
         const sigset_t set = stop_signals();
@@ -289,7 +289,7 @@ private:
         return done;
     }
 
-    Options options_;
+    UpOptions options_;
     Context& context_;
     Children children_;
     DoorOptions door_;
@@ -301,7 +301,7 @@ private:
 
 void add_up(Command program, Context& context) {
     Command command = program.add_subcommand("up", "A whole fleet on this machine: server and simulated nodes.");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<UpOptions>();
     command.add_option("--nodes", options->nodes, "How many nodes. Default: 3.").within(1, 64).type_name("COUNT");
     command.add_option("--gpus", options->gpus, "GPUs of each. Default: 8.").within(1, 16).type_name("COUNT");
     command.add_option("--drives", options->drives, "Drives of each. Default: 2.").within(0, 64).type_name("COUNT");

@@ -22,19 +22,19 @@ using Names = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 2> file_fields{"version", "mig-configs"};
 constexpr std::array<std::string_view, 4> entry_fields{"device-filter", "devices", "mig-enabled", "mig-devices"};
 
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // "3g" for the unit "g"; nine digits are plenty and cannot overflow anyone's integer.
 bool is_count_of(std::string_view unit, std::string_view text) {
     if (!text.ends_with(unit)) return false;
     text.remove_suffix(unit.size());
-    return !text.empty() && text.size() <= 9 && std::ranges::all_of(text, is_digit);
+    return !text.empty() && text.size() <= 9 && std::ranges::all_of(text, is_decimal);
 }
 
 bool is_attribute(std::string_view text) {
-    return !text.empty() && !is_digit(text.front()) && text.front() != '.' && text.back() != '.' &&
-           std::ranges::all_of(text, [](char c) { return is_letter(c) || is_digit(c) || c == '.'; });
+    return !text.empty() && !is_decimal(text.front()) && text.front() != '.' && text.back() != '.' &&
+           std::ranges::all_of(text, [](char c) { return is_letter(c) || is_decimal(c) || c == '.'; });
 }
 
 bool are_attributes(std::string_view text) {

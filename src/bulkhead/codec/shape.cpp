@@ -23,8 +23,8 @@ bool same(const Shape& shape, const void* a, const void* b) {
         case Shape::Type::instant:
             return as<Instant>(a) == as<Instant>(b);
         case Shape::Type::dictionary: {
-            using Dictionary = std::map<std::string, std::string>;
-            return as<Dictionary>(a) == as<Dictionary>(b);
+            using Entries = std::map<std::string, std::string>;
+            return as<Entries>(a) == as<Entries>(b);
         }
         case Shape::Type::optional:
         case Shape::Type::list: {

@@ -16,7 +16,7 @@ std::string tenant(const std::string& name, const std::string& more = "") {
     return header + "kind: Tenant\nmetadata: {name: " + name + "}\nspec: {class: research, priorityGrant: 50" + more +
            "}\n";
 }
-std::string work(const std::string& name, const std::string& of, const std::string& more) {
+std::string work_of(const std::string& name, const std::string& of, const std::string& more) {
     return header + "kind: GpuWorkload\nmetadata: {name: " + name + "}\nspec: {tenant: " + of + ", " + more + "}\n";
 }
 
@@ -28,7 +28,7 @@ CleanState state_of(const Plane& plane, std::size_t gpu = 0) {
 struct Silent {
     Silent() {
         EXPECT_TRUE(plane.apply(tenant("acme") + "---\n" + tenant("rival")).outcome);
-        EXPECT_TRUE(plane.apply(work("train", "acme", "gpu: {count: 1, mechanism: whole}")).outcome);
+        EXPECT_TRUE(plane.apply(work_of("train", "acme", "gpu: {count: 1, mechanism: whole}")).outcome);
         plane.settle();
         lease = plane.core->snapshot().leases.front().metadata.name;
         plane.nodes["n0"]->reachable = false;
@@ -142,7 +142,7 @@ TEST(Epochs, of_another_life_are_noticed) {
 TEST(Restored, a_lease_that_runs_already_is_taken_up) {
     Plane plane{2};
     ASSERT_TRUE(plane.apply(tenant("acme")).outcome);
-    ASSERT_TRUE(plane.apply(work("train", "acme", "gpu: {count: 2, mechanism: whole}, tasks: 2")).outcome);
+    ASSERT_TRUE(plane.apply(work_of("train", "acme", "gpu: {count: 2, mechanism: whole}, tasks: 2")).outcome);
     auto backup = plane.rows;
     // The last moment in which the lease was being prepared.
     for (auto& [name, node] : plane.nodes) node->reachable = false;
@@ -178,10 +178,10 @@ TEST(Trust, that_is_withdrawn_parts_those_who_sit_together) {
     const Answer domain =
         plane.apply(policy_with(lab) + "---\n" + tenant("acme", member) + "---\n" + tenant("beta", member));
     ASSERT_TRUE(domain.outcome) << domain.outcome.error().what;
-    ASSERT_TRUE(
-        plane.apply(work("one", "acme", "gpu: {count: 1, mechanism: whole}, isolation: {node: same-domain}")).outcome);
-    ASSERT_TRUE(
-        plane.apply(work("two", "beta", "gpu: {count: 1, mechanism: whole}, isolation: {node: same-domain}")).outcome);
+    ASSERT_TRUE(plane.apply(work_of("one", "acme", "gpu: {count: 1, mechanism: whole}, isolation: {node: same-domain}"))
+                    .outcome);
+    ASSERT_TRUE(plane.apply(work_of("two", "beta", "gpu: {count: 1, mechanism: whole}, isolation: {node: same-domain}"))
+                    .outcome);
     plane.settle();
     ASSERT_EQ(plane.nodes["n0"]->model.running().size(), 2u);
     const Answer parted = plane.apply(policy_with("") + "---\n" + tenant("acme") + "---\n" + tenant("beta"));
@@ -211,7 +211,7 @@ TEST(Objects, are_answered_as_the_command_left_them) {
     const Answer made = plane.apply(tenant("acme"));
     EXPECT_THAT(made.object, HasSubstr(made.version));
     EXPECT_EQ(made.version, plane.find<Tenant>("acme").metadata.resourceVersion);
-    const Answer work_made = plane.apply(work("train", "acme", "gpu: {count: 1}"));
+    const Answer work_made = plane.apply(work_of("train", "acme", "gpu: {count: 1}"));
     EXPECT_EQ(work_made.version, plane.workload("train").metadata.resourceVersion);
     EXPECT_THAT(plane.ask(command::Drain{.node = "n0"}).object, HasSubstr("unschedulable"));
     EXPECT_TRUE(plane.remove(ObjectKind::workload, "train").object.empty()) << "it is gone";
@@ -229,7 +229,7 @@ TEST(Enrolment, anew_ends_what_the_old_agent_had) {
 TEST(Devices, of_another_shape_in_the_same_place_end_the_lease_and_break_nothing) {
     Plane plane{1};
     ASSERT_TRUE(plane.apply(tenant("acme")).outcome);
-    ASSERT_TRUE(plane.apply(work("train", "acme", "gpu: {count: 2, mechanism: whole}")).outcome);
+    ASSERT_TRUE(plane.apply(work_of("train", "acme", "gpu: {count: 2, mechanism: whole}")).outcome);
     plane.settle();
     Plane::Node& node = *plane.nodes["n0"];
     Hello hello = node.executor->hello(node.model.inventory(), node.model.boot_id());

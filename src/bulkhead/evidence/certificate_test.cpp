@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "bulkhead/evidence/commitment.hpp"
+#include "bulkhead/evidence/keys_test.hpp"
 #include "bulkhead/evidence/merkle.hpp"
 
 namespace bulkhead::evidence {
@@ -15,7 +16,6 @@ using testing::HasSubstr;
 
 const std::string log_name = "log.example/fleet";
 
-SigningKey key_of_seed(char seed) { return SigningKey::from_seed(std::string(32, seed)).value(); }
 const SigningKey& log_key() {
     static const SigningKey key = key_of_seed('L');
     return key;

@@ -11,7 +11,7 @@ namespace bulkhead::evidence {
 
 namespace {
 
-std::unexpected<Error> malformed(std::string what) {
+std::unexpected<Error> malformed_checkpoint(std::string what) {
     return fail(Code::invalid, "not a checkpoint: " + std::move(what),
                 "lines: the log's name, its size in decimal, its root in base64");
 }
@@ -38,17 +38,17 @@ Result<Checkpoint> parse_checkpoint(std::string_view text) {
     std::vector<std::string_view> lines;
     while (!text.empty()) {
         const std::size_t end = text.find('\n');
-        if (end == std::string_view::npos) return malformed("its last line does not end");
-        if (end == 0) return malformed("it has an empty line");
+        if (end == std::string_view::npos) return malformed_checkpoint("its last line does not end");
+        if (end == 0) return malformed_checkpoint("it has an empty line");
         lines.push_back(text.substr(0, end));
         text.remove_prefix(end + 1);
     }
-    if (lines.size() < 3) return malformed(fmt::format("it has {} lines, not 3", lines.size()));
+    if (lines.size() < 3) return malformed_checkpoint(fmt::format("it has {} lines, not 3", lines.size()));
     const auto size = parse_size(lines[1]);
-    if (!size) return malformed(fmt::format("\"{}\" is no size", shortened(lines[1])));
+    if (!size) return malformed_checkpoint(fmt::format("\"{}\" is no size", shortened(lines[1])));
     const auto bytes = from_base64(lines[2]);
     const auto root = bytes ? hash_from(*bytes) : std::nullopt;
-    if (!root) return malformed(fmt::format("\"{}\" is no root", shortened(lines[2])));
+    if (!root) return malformed_checkpoint(fmt::format("\"{}\" is no root", shortened(lines[2])));
     return Checkpoint{std::string{lines[0]}, *size, *root, {lines.begin() + 3, lines.end()}};
 }
 

@@ -6,10 +6,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "bulkhead/evidence/keys_test.hpp"
+
 namespace bulkhead::evidence {
 namespace {
-
-SigningKey key_of(char seed) { return SigningKey::from_seed(std::string(32, seed)).value(); }
 
 TEST(Checkpoint, is_signed_byte_for_byte_as_the_vector) {
     std::ifstream file{std::string{BULKHEAD_SHARED_DIR} + "/data/tlog/checkpoint-vector.json"};
@@ -64,11 +64,12 @@ TEST(Checkpoint, what_is_malformed_is_refused) {
 }
 
 TEST(Checkpoint, of_another_log_is_refused_even_under_a_trusted_signature) {
-    const VerifierKey log{"a.example", key_of('a').public_key()};
+    const VerifierKey log{"a.example", key_of_seed('a').public_key()};
     Note note{.text = print(Checkpoint{"b.example", 1, {}, {}}), .signatures = {}};
-    sign_note(note, "a.example", key_of('a'));
+    sign_note(note, "a.example", key_of_seed('a'));
     EXPECT_EQ(open_checkpoint(print(note), log).error().code, Code::denied);
-    EXPECT_EQ(open_checkpoint(sign_checkpoint({"a.example", 1, {}, {}}, key_of('b')), log).error().code, Code::denied);
+    EXPECT_EQ(open_checkpoint(sign_checkpoint({"a.example", 1, {}, {}}, key_of_seed('b')), log).error().code,
+              Code::denied);
     EXPECT_EQ(open_checkpoint("", log).error().code, Code::invalid);
 }
 

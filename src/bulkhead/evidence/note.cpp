@@ -50,7 +50,7 @@ std::optional<NoteSignature> parse_signature(std::string_view line) {
     return NoteSignature{std::string{line.substr(0, space)}, from_big_endian(*bytes), bytes->substr(id_size)};
 }
 
-std::unexpected<Error> malformed(std::string what) {
+std::unexpected<Error> malformed_note(std::string what) {
     return fail(Code::invalid, "not a signed note: " + std::move(what),
                 "a note is text, a blank line, and lines of the form \"\u2014 name base64\"");
 }
@@ -106,21 +106,21 @@ std::string print(const Note& note) {
 
 Result<Note> parse_note(std::string_view bytes, const NoteLimits& limits) {
     if (bytes.size() > limits.bytes)
-        return malformed(fmt::format("{} bytes, and at most {} are read", bytes.size(), limits.bytes));
-    if (!is_note_text(bytes)) return malformed("it has bytes that are no UTF-8, or control characters");
+        return malformed_note(fmt::format("{} bytes, and at most {} are read", bytes.size(), limits.bytes));
+    if (!is_note_text(bytes)) return malformed_note("it has bytes that are no UTF-8, or control characters");
     const std::size_t blank = bytes.rfind("\n\n");
-    if (blank == std::string_view::npos) return malformed("no blank line before signatures");
-    if (!bytes.ends_with('\n')) return malformed("its last line does not end");
+    if (blank == std::string_view::npos) return malformed_note("no blank line before signatures");
+    if (!bytes.ends_with('\n')) return malformed_note("its last line does not end");
 
     Note note{.text = std::string{bytes.substr(0, blank + 1)}, .signatures = {}};
     std::string_view rest = bytes.substr(blank + 2);
-    if (rest.empty()) return malformed("no signature");
+    if (rest.empty()) return malformed_note("no signature");
     while (!rest.empty()) {
         const std::size_t end = rest.find('\n');
         auto signature = parse_signature(rest.substr(0, end));
-        if (!signature) return malformed(fmt::format("\"{}\" is no signature", shortened(rest.substr(0, end))));
+        if (!signature) return malformed_note(fmt::format("\"{}\" is no signature", shortened(rest.substr(0, end))));
         if (note.signatures.size() == limits.signatures)
-            return malformed(fmt::format("more than {} signatures", limits.signatures));
+            return malformed_note(fmt::format("more than {} signatures", limits.signatures));
         note.signatures.push_back(std::move(*signature));
         rest.remove_prefix(end + 1);
     }

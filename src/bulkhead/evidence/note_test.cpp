@@ -4,16 +4,16 @@
 #include <rapidcheck/gtest.h>
 
 #include "bulkhead/base/hash.hpp"
+#include "bulkhead/evidence/keys_test.hpp"
 
 namespace bulkhead::evidence {
 namespace {
 
-SigningKey key_of(char seed) { return SigningKey::from_seed(std::string(32, seed)).value(); }
-VerifierKey trust(std::string name, char seed) { return {std::move(name), key_of(seed).public_key()}; }
+VerifierKey trust(std::string name, char seed) { return {std::move(name), key_of_seed(seed).public_key()}; }
 
 Note signed_by(std::string text, std::string_view name, char seed) {
     Note note{.text = std::move(text), .signatures = {}};
-    sign_note(note, name, key_of(seed));
+    sign_note(note, name, key_of_seed(seed));
     return note;
 }
 
@@ -40,7 +40,7 @@ TEST(Note, keeps_text_with_blank_lines_of_its_own) {
 
 TEST(Note, signatures_of_strangers_are_ignored) {
     Note note = signed_by("text\n", "witness.example/w", 'w');
-    sign_note(note, "a.example", key_of('a'));
+    sign_note(note, "a.example", key_of_seed('a'));
     note.signatures.push_back({"post-quantum.example", 7, std::string(4900, 'q')});
     note.signatures.push_back({"a.example", 1, "another key of the same name"});
     note.signatures.push_back({"b.example", note_key_id(trust("a.example", 'a')), "another name with the same id"});
@@ -69,9 +69,9 @@ TEST(Note, a_false_signature_of_a_trusted_key_spoils_it_even_beside_a_true_one) 
 
 TEST(Note, takes_sixteen_signatures_and_more_but_has_a_limit) {
     Note note{.text = "text\n", .signatures = {}};
-    for (int i = 0; i < 100; ++i) sign_note(note, "witness-" + std::to_string(i), key_of(static_cast<char>(i)));
+    for (int i = 0; i < 100; ++i) sign_note(note, "witness-" + std::to_string(i), key_of_seed(static_cast<char>(i)));
     EXPECT_EQ(parse_note(print(note)).value().signatures.size(), 100u);
-    sign_note(note, "one-more", key_of('z'));
+    sign_note(note, "one-more", key_of_seed('z'));
     EXPECT_EQ(parse_note(print(note)).error().what, "not a signed note: more than 100 signatures");
     EXPECT_FALSE(parse_note(print(signed_by(std::string(1 << 20, 'x') + '\n', "a", 'a'))));
 }
@@ -124,7 +124,7 @@ TEST(VerifierKey, what_is_malformed_is_refused) {
     ASSERT_EQ(parse_verifier_key(good), trust("a.example", 'a'));
     const std::size_t plus = good.find('+');
     const std::string name = good.substr(0, plus), id = good.substr(plus + 1, 8), key = good.substr(plus + 10);
-    const std::string raw{bytes_of(key_of('a').public_key().bytes)};
+    const std::string raw{bytes_of(key_of_seed('a').public_key().bytes)};
     struct Row {
         std::string_view says;
         std::string text;

@@ -6,11 +6,10 @@
 #include <set>
 
 #include "bulkhead/base/hash.hpp"
+#include "bulkhead/evidence/keys_test.hpp"
 
 namespace bulkhead::evidence {
 namespace {
-
-SigningKey key_of_seed(char seed) { return SigningKey::from_seed(std::string(32, seed)).value(); }
 
 WipeStatement some_wipe() {
     WipeStatement wipe;

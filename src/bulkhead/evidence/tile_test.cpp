@@ -9,7 +9,7 @@
 namespace bulkhead::evidence {
 namespace {
 
-constexpr auto hashes = TileId::Holds::hashes, entries = TileId::Holds::entries;
+constexpr auto hash_tile = TileId::Holds::hashes, entries = TileId::Holds::entries;
 
 TEST(TilePath, is_the_one_of_the_format) {
     struct Row {
@@ -17,15 +17,15 @@ TEST(TilePath, is_the_one_of_the_format) {
         std::string_view path;
     };
     const Row rows[] = {
-        {{hashes, 0, 0, 256}, "tile/0/000"},
-        {{hashes, 0, 999, 256}, "tile/0/999"},
-        {{hashes, 0, 1067, 256}, "tile/0/x001/067"},
-        {{hashes, 2, 1234067, 256}, "tile/2/x001/x234/067"},
-        {{hashes, 1, 0, 17}, "tile/1/000.p/17"},
-        {{hashes, 0, 1067, 1}, "tile/0/x001/067.p/1"},
+        {{hash_tile, 0, 0, 256}, "tile/0/000"},
+        {{hash_tile, 0, 999, 256}, "tile/0/999"},
+        {{hash_tile, 0, 1067, 256}, "tile/0/x001/067"},
+        {{hash_tile, 2, 1234067, 256}, "tile/2/x001/x234/067"},
+        {{hash_tile, 1, 0, 17}, "tile/1/000.p/17"},
+        {{hash_tile, 0, 1067, 1}, "tile/0/x001/067.p/1"},
         {{entries, 0, 273, 112}, "tile/entries/273.p/112"},
         {{entries, 0, 1000, 256}, "tile/entries/x001/000"},
-        {{hashes, 63, 18446744073709551615u, 255}, "tile/63/x018/x446/x744/x073/x709/x551/615.p/255"},
+        {{hash_tile, 63, 18446744073709551615u, 255}, "tile/63/x018/x446/x744/x073/x709/x551/615.p/255"},
     };
     for (const Row& row : rows) {
         EXPECT_EQ(path_of(row.tile), row.path);
@@ -81,7 +81,7 @@ TEST(Tiles, of_a_tree_of_70000) {
                                                       {"2 of 1", 1}};
     EXPECT_EQ(count, expected);
     EXPECT_EQ(tiles_between({0, 256}),
-              (std::vector<TileId>{{entries, 0, 0, 256}, {hashes, 0, 0, 256}, {hashes, 1, 0, 1}}));
+              (std::vector<TileId>{{entries, 0, 0, 256}, {hash_tile, 0, 0, 256}, {hash_tile, 1, 0, 1}}));
     EXPECT_TRUE(tiles_between({5, 5}).empty());
     EXPECT_TRUE(tiles_between({0, 0}).empty());
 }

@@ -27,7 +27,7 @@ constexpr std::uint16_t mi350_pci[]{0x75a0, 0x75a3}, mi350_vf[]{0x75b0, 0x75b3};
 constexpr std::uint16_t mi300a_pci[]{0x74a0};
 
 // clang-format off: one row is one line, so that a row can be held against a listing.
-constexpr auto unsourced = std::nullopt;
+constexpr auto unpublished = std::nullopt;
 constexpr AmdTested mi300x_tested[]{
     {spx, nps1, 192, 304, "", ""},
     {cpx, nps1, 24, 38, "", "listed as compatible; not ticked in AMD's matrix of 2025-09", Standing::listed},
@@ -35,17 +35,17 @@ constexpr AmdTested mi300x_tested[]{
 };
 constexpr AmdTested mi325x_tested[]{{spx, nps1, 256, 304, "", ""}};
 constexpr AmdTested mi350_tested[]{
-    {spx, nps1, 288, unsourced, "", ""},
-    {dpx, nps2, 144, unsourced, "", "memory is 288 / 2, by arithmetic"},
-    {cpx, nps2, 36, unsourced, "", "memory is 288 / 8, by arithmetic; from release notes on virtual functions", Standing::listed},
+    {spx, nps1, 288, unpublished, "", ""},
+    {dpx, nps2, 144, unpublished, "", "memory is 288 / 2, by arithmetic"},
+    {cpx, nps2, 36, unpublished, "", "memory is 288 / 8, by arithmetic; from release notes on virtual functions", Standing::listed},
 };
 constexpr AmdTested mi300a_tested[]{
-    {spx, nps1, unsourced, unsourced, "", ""},
-    {tpx, nps1, unsourced, 76, "6.3", ""},
-    {cpx, nps1, unsourced, 38, "6.4", ""},
+    {spx, nps1, unpublished, unpublished, "", ""},
+    {tpx, nps1, unpublished, 76, "6.3", ""},
+    {cpx, nps1, unpublished, 38, "6.4", ""},
 };
 
-constexpr std::array<AmdBoard, 4> all_boards{{
+constexpr std::array<AmdBoard, 4> all_amd_boards{{
     {"mi300x", "AMD Instinct MI300X", mi300x_pci, mi300x_vf, 8, 38, 304, 192, eight_xcd_modes, nps_1_4, mi300x_tested, "NPS4 works only with CPX; changing NPS reloads the driver on every GPU of the hive"},
     {"mi325x", "AMD Instinct MI325X", mi325x_pci, mi325x_vf, 8, 38, 304, 256, eight_xcd_modes, {}, mi325x_tested, "no source says clearly which memory modes it has"},
     {"mi350x-mi355x", "AMD Instinct MI350X / MI355X", mi350_pci, mi350_vf, 8, {}, {}, 288, eight_xcd_modes, nps_1_2, mi350_tested, "no source says how many compute units it has"},
@@ -88,7 +88,7 @@ std::string_view print(Standing standing) {
     return names.at(static_cast<std::size_t>(standing));
 }
 
-std::span<const AmdBoard> amd_boards() { return all_boards; }
+std::span<const AmdBoard> amd_boards() { return all_amd_boards; }
 
 Result<const AmdBoard*> find_amd_board(std::string_view typed) {
     std::string name{typed};
@@ -96,7 +96,7 @@ Result<const AmdBoard*> find_amd_board(std::string_view typed) {
                            [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
     std::vector<std::string_view> ids;
     std::vector<const AmdBoard*> begin_alike;
-    for (const AmdBoard& board : all_boards) {
+    for (const AmdBoard& board : all_amd_boards) {
         ids.push_back(board.id);
         if (!name.empty() && board.id.starts_with(name)) begin_alike.push_back(&board);
         if (board.id == name || (board.id == "mi350x-mi355x" && (name == "mi350x" || name == "mi355x"))) return &board;

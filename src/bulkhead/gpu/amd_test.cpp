@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-Known known(const json::object& from, std::string_view key) {
+Known known_amd(const json::object& from, std::string_view key) {
     const json::value* value = from.if_contains(key);
     return value == nullptr || value->is_null() ? Known{} : Known{value->to_number<int>()};
 }
@@ -60,9 +60,9 @@ TEST(AmdBoards, say_what_the_facts_say) {
         EXPECT_EQ(board.pci.size(), strings(fact, "pci_device_ids").size());
         EXPECT_EQ(board.pci_virtual.size(), strings(fact, "vf_device_ids").size());
         EXPECT_EQ(board.xcds, fact.at("xcd_count").to_number<unsigned>());
-        EXPECT_EQ(board.compute_units_per_xcd, known(fact, "cu_per_xcd"));
-        EXPECT_EQ(board.compute_units, known(fact, "cu_total"));
-        EXPECT_EQ(board.memory_gb, known(fact, "memory_gb"));
+        EXPECT_EQ(board.compute_units_per_xcd, known_amd(fact, "cu_per_xcd"));
+        EXPECT_EQ(board.compute_units, known_amd(fact, "cu_total"));
+        EXPECT_EQ(board.memory_gb, known_amd(fact, "memory_gb"));
         EXPECT_EQ(names(board.compute_modes), strings(fact, "compute_modes"));
         EXPECT_EQ(names(board.memory_modes), strings(fact, "memory_modes"));
         const json::array& tested = fact.at("validated_combinations").as_array();
@@ -74,8 +74,8 @@ TEST(AmdBoards, say_what_the_facts_say) {
                                 verdict.why.find("virtual functions") == verdict.why.npos;
             EXPECT_EQ(verdict.standing, ticked ? Standing::validated : Standing::listed) << verdict.why;
             EXPECT_EQ(verdict.partitions, row.at("partitions").to_number<unsigned>());
-            EXPECT_EQ(verdict.memory_gb, known(row.as_object(), "memory_gb_per_partition"));
-            EXPECT_EQ(verdict.compute_units, known(row.as_object(), "cu_per_partition"));
+            EXPECT_EQ(verdict.memory_gb, known_amd(row.as_object(), "memory_gb_per_partition"));
+            EXPECT_EQ(verdict.compute_units, known_amd(row.as_object(), "cu_per_partition"));
             const json::value* rocm = row.as_object().if_contains("min_rocm");
             EXPECT_EQ(verdict.min_rocm, rocm == nullptr ? "" : std::string_view{rocm->as_string()});
         }

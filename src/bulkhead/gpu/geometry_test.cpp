@@ -6,13 +6,13 @@
 #include <map>
 
 #include "bulkhead/gpu/arrangement.hpp"
+#include "bulkhead/gpu/boards_test.hpp"
 #include "bulkhead/gpu/instance_list.hpp"
 #include "bulkhead/gpu/profile_name.hpp"
 
 namespace bulkhead::gpu {
 namespace {
 
-const Board& board(std::string_view id) { return *find_board(id).value(); }
 std::size_t profile(const Board& b, std::string_view name) { return find_profile(b, name).value().index; }
 Occupancy having(const Board& b, std::string_view list) { return occupied(b, read_existing(b, list, "").value()); }
 

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "bulkhead/gpu/boards_test.hpp"
+
 namespace bulkhead::gpu {
 namespace {
-
-const Board& board(std::string_view id) { return *find_board(id).value(); }
 
 TEST(List, reads_counts_places_and_every_kind_of_name) {
     struct Row {

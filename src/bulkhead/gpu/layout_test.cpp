@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <set>
 
+#include "bulkhead/gpu/boards_test.hpp"
 #include "bulkhead/gpu/instance_list.hpp"
 #include "bulkhead/gpu/why.hpp"
 
 namespace bulkhead::gpu {
 namespace {
-
-const Board& board(std::string_view id) { return *find_board(id).value(); }
 
 LayoutVerdict check(std::string_view gpu, std::string_view list) {
     const Board& b = board(gpu);

@@ -6,13 +6,12 @@
 #include <bit>
 #include <random>
 
+#include "bulkhead/gpu/boards_test.hpp"
 #include "bulkhead/gpu/instance_list.hpp"
 #include "bulkhead/gpu/why.hpp"
 
 namespace bulkhead::gpu {
 namespace {
-
-const Board& board(std::string_view id) { return *find_board(id).value(); }
 
 std::expected<Plan, Refusal> ask(std::string_view gpu, std::string_view have, std::string_view idle,
                                  std::string_view want) {

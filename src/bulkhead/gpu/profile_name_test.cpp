@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "bulkhead/gpu/boards_test.hpp"
+
 namespace bulkhead::gpu {
 namespace {
-
-const Board& board(std::string_view id) { return *find_board(id).value(); }
 
 TEST(ProfileName, reads_every_form_the_tools_accept) {
     struct Row {

@@ -445,11 +445,11 @@ private:
         ASSERT_TRUE(read);
         EXPECT_EQ(read->dropped_bytes, 0u);
         Ledger rebuilt, compact;
-        for (const JournalRecord& record : read->records) replay(rebuilt, record);
+        for (const JournalRecord& record : read->records) play_back(rebuilt, record);
         EXPECT_EQ(rebuilt, executor_->ledger());
         const auto short_journal = read_journal(journal_frame(0, executor_->compacted()));
         ASSERT_TRUE(short_journal);
-        for (const JournalRecord& record : short_journal->records) replay(compact, record);
+        for (const JournalRecord& record : short_journal->records) play_back(compact, record);
         EXPECT_EQ(compact, executor_->ledger());
     }
     void settle() {

@@ -12,12 +12,12 @@ namespace bulkhead {
 
 Executor::Executor(NodeIdentity identity, evidence::SigningKey key, std::span<const JournalRecord> records)
     : identity_{std::move(identity)}, key_{std::move(key)} {
-    for (const JournalRecord& record : records) replay(ledger_, record);
+    for (const JournalRecord& record : records) play_back(ledger_, record);
 }
 
 void Executor::add(Outcome& out, JournalRecord record) {
     invariant(resumed_, "a journal is taken up with resume() before anything is added to it");
-    replay(ledger_, record);
+    play_back(ledger_, record);
     out.journal.push_back(std::move(record));
 }
 

@@ -735,7 +735,7 @@ TEST(Executor, a_short_journal_says_the_same_as_the_long_one) {
     rig.order(lease);
     rig.give(Start{lease.lease});
     Ledger from_short;
-    for (const JournalRecord& record : rig.executor->compacted()) replay(from_short, record);
+    for (const JournalRecord& record : rig.executor->compacted()) play_back(from_short, record);
     EXPECT_EQ(from_short, rig.executor->ledger());
     rig.journal = rig.executor->compacted();
     rig.restart();

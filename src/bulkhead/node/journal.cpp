@@ -202,7 +202,7 @@ std::unexpected<Error> damaged(std::size_t at, const std::string& what) {
 
 }  // namespace
 
-void replay(Ledger& ledger, const JournalRecord& record) { std::visit(Applying{ledger}, record); }
+void play_back(Ledger& ledger, const JournalRecord& record) { std::visit(Applying{ledger}, record); }
 
 std::string journal_frame(std::uint64_t sequence, std::span<const JournalRecord> records) {
     archive::Writer writer;

@@ -98,7 +98,7 @@ using JournalRecord =
                  journal::ReportMade, journal::Acknowledged, journal::Everything>;
 
 // Total: a record that does not fit what is known changes nothing that it does not name.
-void replay(Ledger& ledger, const JournalRecord& record);
+void play_back(Ledger& ledger, const JournalRecord& record);
 
 // One append. Sequences count up by one from frame to frame; the first of a journal may be any.
 std::string journal_frame(std::uint64_t sequence, std::span<const JournalRecord> records);

@@ -33,7 +33,7 @@ void look_at(std::string_view bytes) {
     const auto twice = read_journal(again);
     invariant(twice && twice->records == read->records, "what was written is read as it was");
     Ledger ledger;
-    for (const JournalRecord& record : read->records) replay(ledger, record);
+    for (const JournalRecord& record : read->records) play_back(ledger, record);
     const JournalRecord everything = journal::Everything{ledger};
     const auto compact = read_journal(journal_frame(0, {&everything, 1}));
     invariant(compact && compact->records.size() == 1 && compact->records[0] == everything, "a ledger survives");

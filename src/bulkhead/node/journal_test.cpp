@@ -135,17 +135,17 @@ TEST(Journal, a_later_version_is_named_and_not_guessed) {
 
 TEST(Journal, a_record_that_fits_nothing_changes_nothing_else) {
     Ledger ledger;
-    replay(ledger, journal::LeaseStarting{5});
-    replay(ledger, journal::LeaseMoved{5, PartPhase::running, ""});
-    replay(ledger, journal::WipeBegan{5, {}, true});
-    replay(ledger, journal::Acknowledged{5});
+    play_back(ledger, journal::LeaseStarting{5});
+    play_back(ledger, journal::LeaseMoved{5, PartPhase::running, ""});
+    play_back(ledger, journal::WipeBegan{5, {}, true});
+    play_back(ledger, journal::Acknowledged{5});
     EXPECT_EQ(ledger, Ledger{});
 }
 
 TEST(Journal, an_older_answer_does_not_undo_a_newer_one) {
     Ledger ledger;
-    replay(ledger, journal::WipeAnswered{{.kind = UnitKind::drive, .ticket = 9, .verified = true}, true});
-    replay(ledger, journal::WipeAnswered{{.kind = UnitKind::drive, .ticket = 8, .verified = false}, true});
+    play_back(ledger, journal::WipeAnswered{{.kind = UnitKind::drive, .ticket = 9, .verified = true}, true});
+    play_back(ledger, journal::WipeAnswered{{.kind = UnitKind::drive, .ticket = 8, .verified = false}, true});
     EXPECT_TRUE(ledger.clean({UnitKind::drive, 0, 0}));
     EXPECT_EQ(ledger.units.at({UnitKind::drive, 0, 0}).ticket, 9);
 }

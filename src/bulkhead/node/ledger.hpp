@@ -1,5 +1,5 @@
-// What a node knows after its journal: the sum of all records so far. Executor and replay add records by the same
-// `replay` (journal.hpp), so what is rebuilt after a crash is what was there before it, by construction.
+// What a node knows after its journal: the sum of all records so far. Executor and recovery add records by the same
+// `play_back` (journal.hpp), so what is rebuilt after a crash is what was there before it, by construction.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ void fields(auto& a, Of<NodeModel::Instance> auto& v) { a(v.profile, v.start, v.
 
 namespace {
 
-constexpr std::string_view magic = "BHM1";
+constexpr std::string_view model_magic = "BHM1";
 
 }  // namespace
 
@@ -59,7 +59,7 @@ std::string NodeModel::to_bytes() const {
     walk(writer, *this);
     const std::string payload = writer.take();
     const Hash hash = sha256(payload);
-    std::string bytes{magic};
+    std::string bytes{model_magic};
     bytes += bytes_of(hash);
     bytes += payload;
     return bytes;
@@ -69,8 +69,8 @@ Result<NodeModel> NodeModel::from_bytes(std::string_view bytes) {
     const auto damaged = [](std::string what) {
         return fail(Code::corrupt, std::move(what), "remove the file: the model then begins anew, with dirty hardware");
     };
-    if (!bytes.starts_with(magic)) return damaged("this is no node model, or one of another version");
-    bytes.remove_prefix(magic.size());
+    if (!bytes.starts_with(model_magic)) return damaged("this is no node model, or one of another version");
+    bytes.remove_prefix(model_magic.size());
     const std::size_t hash_bytes = sizeof(Hash);
     if (bytes.size() < hash_bytes) return damaged("the node model is cut short");
     const std::string_view payload = bytes.substr(hash_bytes);

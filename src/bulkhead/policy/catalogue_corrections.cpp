@@ -7,7 +7,7 @@ namespace {
 
 using enum Grade;
 
-constexpr auto all = std::to_array<Correction>({
+constexpr auto all_corrections = std::to_array<Correction>({
     // MIG geometry
     {"The MIG profiles of an H100 have 14, 28, 42 and 60 SMs.",
      "An H100 SXM5 lists 16 (1g.10gb), 26 (1g.20gb), 32 (2g), 60 (3g), 64 (4g) and 132 (7g); 14, 28, 42, 56 and 98 "
@@ -43,7 +43,8 @@ constexpr auto all = std::to_array<Correction>({
      "MIG divides one GPU. All instances share its driver and firmware, and without VMs one operating-system kernel.",
      documented, "NVIDIA MIG User Guide, Concepts"},
     {"MIG alone is enough between tenants that attack each other.",
-     "An attacker can time a neighbour's kernel launches across instances, and a driver flaw reaches all of them; "
+     "An attacker can time a neighbour's kernel launches across instances, and a driver flaw reaches all "
+     "of them; "
      "between distrusting tenants each instance needs a VM of its own, and both must know.",
      documented, "Gu et al., Behind Bars, USENIX Security 2026; NVIDIA bulletin 5821"},
     {"MIG makes noisy neighbours impossible.",
@@ -77,7 +78,8 @@ constexpr auto all = std::to_array<Correction>({
      "MPS is NVIDIA's. AMD's MI300 class has compute modes (SPX, DPX, QPX, CPX) and memory modes (NPS1, NPS2, NPS4).",
      documented, "ROCm documentation, GPU partitioning"},
     {"A vGPU profile reserves a number of SMs.",
-     "A time-sliced vGPU reserves frame buffer and gets turns on all SMs; only a MIG-backed one has SMs of its own.",
+     "A time-sliced vGPU reserves frame buffer and gets turns on all SMs; only a MIG-backed one has SMs of "
+     "its own.",
      documented, "NVIDIA vGPU documentation, scheduling"},
 
     // confidential computing
@@ -108,17 +110,19 @@ constexpr auto all = std::to_array<Correction>({
      "In the default shared mode every namespace lists and opens every device; the exclusive mode must be set at boot.",
      emulated, "soft-RoCE lab, Linux 7.2"},
     {"A drive that completes format --ses=2 has erased its key.",
-     "A controller without cryptographic erase (FNA bit 2 clear) completed it all the same. Ask the capability, then "
+     "A controller without cryptographic erase (FNA bit 2 clear) completed it all the same. Ask the "
+     "capability, then "
      "verify by reading.",
      emulated, "NVMe lab, emulated controller, Linux 7.2"},
     {"Formatting a namespace wipes the drive.",
-     "It wipes that namespace or all, as FNA bit 1 says; a detached namespace keeps its data and shows no block "
+     "It wipes that namespace or all, as FNA bit 1 says; a detached namespace keeps its data and shows no "
+     "block "
      "device.",
      emulated, "NVMe lab, emulated controller, Linux 7.2; NVM Express Base Specification"},
 });
 
 }  // namespace
 
-std::span<const Correction> corrections() { return all; }
+std::span<const Correction> corrections() { return all_corrections; }
 
 }  // namespace bulkhead

@@ -14,7 +14,6 @@ namespace {
 
 using checker::Answer;
 using checker::Checker;
-using fixture::Form;
 using fixture::in_one_line;
 using fixture::Level;
 
@@ -37,7 +36,7 @@ TEST(PolicyQuestions, what_a_request_leaves_open_is_filled_in_soundly_and_never_
                     const Compiler compiler(snapshot, fixture::now);
                     const Checker checker(snapshot, fixture::now);
                     for (const fixture::Peers beside : fixture::peers)
-                        for (const Form form : {Form::count, Form::fraction}) {
+                        for (const fixture::Form form : {fixture::Form::count, fixture::Form::fraction}) {
                             bool some = false;
                             for (const fixture::Shape shape : fixture::shapes)
                                 for (const Tier tier : every<Tier>())

@@ -54,7 +54,7 @@ constexpr std::array on_shared_kernel{Tier::process, Tier::container};
 constexpr std::array containers{Tier::container};
 constexpr std::array guests{Tier::vm};
 constexpr std::array vgpus{Mechanism::vgpu, Mechanism::mig_vgpu};
-constexpr std::array over_mig{Mechanism::mig, Mechanism::mig_vgpu, Mechanism::mps_in_mig};
+constexpr std::array on_mig{Mechanism::mig, Mechanism::mig_vgpu, Mechanism::mps_in_mig};
 
 constexpr std::string_view b5551 = "NVIDIA/product-security bulletin 5551 (2024-06)";
 constexpr Flaw driver_5551[]{{"CVE-2024-0090", high, true}, {"CVE-2024-0092", medium}};
@@ -168,8 +168,8 @@ constexpr auto rows = std::to_array<Row>({
     {b5747, "2026-01", driver, driver_5747, driver_fix_5747, on_shared_kernel, {}},
     {b5747, "2026-01", driver, manager_5747, driver_fix_5747, guests, vgpus},
     {b5747, "2026-01", vgpu_manager, vgpu_5747, vgpu_fix_5747, guests, vgpus},
-    {b5821, "2026-05", driver, mig_5821, driver_fix_5821, {}, over_mig},
-    {b5821, "2026-05", vgpu_manager, mig_5821, mig_vgpu_fix_5821, {}, over_mig},
+    {b5821, "2026-05", driver, mig_5821, driver_fix_5821, {}, on_mig},
+    {b5821, "2026-05", vgpu_manager, mig_5821, mig_vgpu_fix_5821, {}, on_mig},
     {b5821, "2026-05", driver, driver_5821, driver_fix_5821, on_shared_kernel, {}},
     {b5821, "2026-05", vgpu_manager, vgpu_5821, vgpu_fix_5821, guests, vgpus},
     {b5850, "2026-06", container_toolkit, toolkit_5850, toolkit_fix_5850, containers, {}},

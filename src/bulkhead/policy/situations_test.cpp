@@ -14,7 +14,6 @@ namespace {
 
 using checker::Answer;
 using checker::Checker;
-using fixture::Form;
 using fixture::in_one_line;
 using fixture::Level;
 
@@ -48,7 +47,7 @@ Snapshot batch_fleet(ThreatModel threat, std::vector<GpuNode> nodes) {
 }
 
 GpuWorkload one_gpu(Tier tier, PeerTrust node) {
-    return fixture::request({Mechanism::whole, Form::count}, tier, {node, same_tenant}, Level::soft);
+    return fixture::request({Mechanism::whole, fixture::Form::count}, tier, {node, same_tenant}, Level::soft);
 }
 
 TEST(PolicySituations, the_fleets_of_these_tests_are_consistent) {
@@ -227,8 +226,9 @@ TEST(PolicySituations, an_exception_is_void_where_the_design_says_so) {
         << "below the tier it grants";
     EXPECT_TRUE(accepted(excepted(ThreatModel::cloud), one_gpu(Tier::vm, distrusting))) << "a VM never needed it";
     for (const Mechanism mechanism : {Mechanism::mps, Mechanism::time_slicing})
-        EXPECT_FALSE(accepted(excepted(ThreatModel::cloud), fixture::request({mechanism, Form::count}, Tier::container,
-                                                                             {distrusting, distrusting}, Level::soft)))
+        EXPECT_FALSE(
+            accepted(excepted(ThreatModel::cloud), fixture::request({mechanism, fixture::Form::count}, Tier::container,
+                                                                    {distrusting, distrusting}, Level::soft)))
             << "it never puts strangers on one GPU";
 }
 
@@ -294,8 +294,8 @@ TEST(PolicySituations, a_hard_level_covers_what_the_mechanism_partitions_and_not
     const Snapshot snapshot =
         fixture::fleet(ThreatModel::cloud, {named("hgx-walls")},
                        fixture::subject("slo-serving", OperatorTrust::trusted, Compliance::off, false));
-    GpuWorkload work = fixture::request({Mechanism::mig, Form::profile}, Tier::container, {same_tenant, same_tenant},
-                                        Level::hard_reserved);
+    GpuWorkload work = fixture::request({Mechanism::mig, fixture::Form::profile}, Tier::container,
+                                        {same_tenant, same_tenant}, Level::hard_reserved);
     for (const Aspect fits : {Aspect::sm, Aspect::l2, Aspect::memory_capacity, Aspect::memory_bandwidth}) {
         work.spec.slo.resources = {fits};
         EXPECT_TRUE(accepted(snapshot, work)) << word(fits);
@@ -326,7 +326,7 @@ TEST(PolicySituations, amounts_stay_within_quota_node_and_fleet) {
             fixture::fleet(ThreatModel::cloud, {named("hgx-walls"), second},
                            fixture::subject("slo-serving", OperatorTrust::trusted, Compliance::off, false));
         snapshot.tenants[0].spec.quota.guarantee = Gpus::whole(row.guarantee);
-        GpuWorkload work = fixture::request({Mechanism::whole, Form::count}, Tier::container,
+        GpuWorkload work = fixture::request({Mechanism::whole, fixture::Form::count}, Tier::container,
                                             {same_tenant, same_tenant}, Level::hard_reserved);
         work.spec.gpu.count = row.count;
         work.spec.tasks = row.tasks;
@@ -337,8 +337,8 @@ TEST(PolicySituations, amounts_stay_within_quota_node_and_fleet) {
 TEST(PolicySituations, seven_sevenths_of_a_gpu_are_one_gpu) {
     Snapshot snapshot = fixture::fleet(ThreatModel::cloud, {named("hgx-walls")},
                                        fixture::subject("slo-serving", OperatorTrust::trusted, Compliance::off, false));
-    GpuWorkload work =
-        fixture::request({Mechanism::mig, Form::profile}, Tier::container, {same_tenant, same_tenant}, Level::soft);
+    GpuWorkload work = fixture::request({Mechanism::mig, fixture::Form::profile}, Tier::container,
+                                        {same_tenant, same_tenant}, Level::soft);
     for (const std::int64_t gpus : {1, 8}) {
         snapshot.tenants[0].spec.quota.guarantee = Gpus::whole(gpus);
         work.spec.tasks = 7 * gpus;

@@ -16,7 +16,7 @@ namespace bulkhead::replay {
 
 namespace {
 
-constexpr std::int64_t most_gpus = 10'000, most_requests = 10'000'000;
+constexpr std::int64_t most_mig_gpus = 10'000, most_requests = 10'000'000;
 
 struct Taken {
     std::size_t gpu = 0, profile = 0;
@@ -81,7 +81,7 @@ private:
         // GPUs by what is taken of them; there are few different ones.
         std::map<gpu::Occupancy, std::int64_t> alike{{gpu::Occupancy{}, std::ssize(gpus_)}};
         for (const std::size_t profile : largest_first_)
-            for (std::int64_t left = held_[profile]; left > 0;) {
+            for (std::int64_t remaining = held_[profile]; remaining > 0;) {
                 // Where what is left afterwards is worth least less than before.
                 std::optional<gpu::Occupancy> best;
                 std::uint64_t least = 0;
@@ -94,10 +94,10 @@ private:
                     if (!best || lost < least) best = now, least = lost, after = then;
                 }
                 if (!best) return false;
-                const std::int64_t many = std::min(left, alike[*best]);
+                const std::int64_t many = std::min(remaining, alike[*best]);
                 if ((alike[*best] -= many) == 0) alike.erase(*best);
                 alike[after] += many;
-                left -= many;
+                remaining -= many;
             }
         return true;
     }
@@ -117,9 +117,9 @@ public:
         sched::Gpu gpu{.model = std::string{board.id}, .board = &board};
         gpu.slices = static_cast<std::uint8_t>(board.memory_slices);
         gpu.available = gpu.all();
-        for (std::int64_t left = fleet.gpus; left > 0; left -= fleet.node_gpus) {
-            sched::Node node{.name = fmt::format("n{:06}", left), .open = true};
-            node.gpus.assign(static_cast<std::size_t>(std::min(left, fleet.node_gpus)), gpu);
+        for (std::int64_t remaining = fleet.gpus; remaining > 0; remaining -= fleet.node_gpus) {
+            sched::Node node{.name = fmt::format("n{:06}", remaining), .open = true};
+            node.gpus.assign(static_cast<std::size_t>(std::min(remaining, fleet.node_gpus)), gpu);
             engine_.add_node(node);
         }
         for (std::size_t profile = 0; profile < board.profiles.size(); ++profile) {
@@ -155,9 +155,9 @@ struct Stay {
 };
 
 Result<> sensible(const MigFleet& fleet) {
-    if (fleet.gpus < 1 || fleet.gpus > most_gpus || fleet.node_gpus < 1 || fleet.node_gpus > 64)
+    if (fleet.gpus < 1 || fleet.gpus > most_mig_gpus || fleet.node_gpus < 1 || fleet.node_gpus > 64)
         return fail(Code::invalid, fmt::format("{} GPUs, {} to a node, are no fleet", fleet.gpus, fleet.node_gpus),
-                    fmt::format("1 to {} GPUs, 1 to 64 to a node", most_gpus));
+                    fmt::format("1 to {} GPUs, 1 to 64 to a node", most_mig_gpus));
     if (fleet.load < 1 || fleet.load > 1000)
         return fail(Code::invalid, fmt::format("a load of {} % is none", fleet.load), "1 to 1000");
     if (fleet.requests < 1 || fleet.requests > most_requests)

@@ -10,7 +10,7 @@ namespace bulkhead::replay {
 
 namespace {
 
-constexpr std::int64_t most_nodes = 100'000, most_jobs = 1'000'000, minute = 60'000;
+constexpr std::int64_t most_mix_nodes = 100'000, most_jobs = 1'000'000, minute = 60'000;
 constexpr int most_tries = 100;  // for one job
 
 // The mix and what was made of it; nodes and needs point in there.
@@ -26,9 +26,9 @@ Duration draw_duration(Rng& rng) {
 }
 
 Result<> check(const MixRun& run) {
-    if (run.nodes < 1 || run.nodes > most_nodes)
+    if (run.nodes < 1 || run.nodes > most_mix_nodes)
         return fail(Code::invalid, fmt::format("a fleet cannot have {} nodes", run.nodes),
-                    fmt::format("from 1 to {}", most_nodes));
+                    fmt::format("from 1 to {}", most_mix_nodes));
     if (run.jobs < 1 || run.jobs > most_jobs)
         return fail(Code::invalid, fmt::format("there cannot be {} jobs", run.jobs),
                     fmt::format("from 1 to {}", most_jobs));

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t most_models = 32;
 // What no machine has and no trace needs; with these, every sum and product in packing stays far within 64 bits.
 constexpr std::int64_t most_milli = 10'000'000, most_mib = std::int64_t{1} << 40;
-constexpr std::size_t most_nodes = 100'000, most_tasks = 1'000'000;
+constexpr std::size_t most_listed_nodes = 100'000, most_tasks = 1'000'000;
 
 }  // namespace
 
@@ -49,8 +49,8 @@ Result<OpenbFleet> read_openb_nodes(std::string_view name, std::string_view text
                              .model = static_cast<std::uint8_t>(known - fleet.models.begin()),
                              .gpus = static_cast<std::uint8_t>(*gpus)};
         std::fill_n(node.free.begin(), node.gpus, std::int16_t{1000});
-        if (by_name.size() == most_nodes)
-            return lines.wrong("there are too many nodes", fmt::format("at most {}", most_nodes));
+        if (by_name.size() == most_listed_nodes)
+            return lines.wrong("there are too many nodes", fmt::format("at most {}", most_listed_nodes));
         if (!by_name.emplace(lines.cell((*at)[0]), node).second)
             return lines.wrong(fmt::format("node \"{}\" is there twice", shortened(lines.cell((*at)[0]))),
                                "each node once");

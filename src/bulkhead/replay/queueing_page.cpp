@@ -15,7 +15,7 @@ namespace {
 constexpr double width = 720, height = 260, left = 60, bottom = 40, top = 20, right = 110;
 constexpr std::array<std::string_view, 2> colours{"#d1495b", "#00798c"};
 constexpr std::size_t steps = 300;
-constexpr double ms_per_hour = 3'600'000;
+constexpr double hour_ms = 3'600'000;
 
 std::string_view word_of(QueuePolicy policy) { return words(policy)[static_cast<std::size_t>(policy)]; }
 
@@ -113,8 +113,8 @@ void plots(std::string& out, std::span<const QueueingLine> lines, std::int64_t t
         }
         jct.push_back(std::move(curve));
     }
-    plot(out, "Jobs that wait, over days", lines, waiting, marks(span, 24 * ms_per_hour), marks(queue, 1));
-    plot(out, "GPUs in use, over days", lines, in_use, marks(span, 24 * ms_per_hour),
+    plot(out, "Jobs that wait, over days", lines, waiting, marks(span, 24 * hour_ms), marks(queue, 1));
+    plot(out, "GPUs in use, over days", lines, in_use, marks(span, 24 * hour_ms),
          marks(static_cast<double>(thousandths), 1000));
     std::vector<Mark> powers;
     for (double power = std::ceil(shortest - 3); power <= longest - 3; ++power)
@@ -122,7 +122,7 @@ void plots(std::string& out, std::span<const QueueingLine> lines, std::int64_t t
     plot(out, "Part of the jobs that took no longer than so many seconds", lines, jct, powers, marks(1, 1));
 }
 
-std::string hours(double ms) { return fmt::format("{:.2f}h", ms / ms_per_hour); }
+std::string hours(double ms) { return fmt::format("{:.2f}h", ms / hour_ms); }
 std::string percent(double part) { return fmt::format("{:.2f}%", 100 * part); }
 
 }  // namespace

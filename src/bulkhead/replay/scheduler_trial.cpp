@@ -16,7 +16,7 @@ namespace {
 using sched::JobNo;
 using sched::ShapeNo;
 
-constexpr std::int64_t most_nodes = 1'000'000;
+constexpr std::int64_t most_trial_nodes = 1'000'000;
 
 class Times {
 public:
@@ -370,9 +370,9 @@ private:
 }  // namespace
 
 Result<TrialFigures> try_scheduler(const FleetMix& mix, const TrialOptions& options) {
-    if (options.nodes < 1 || options.nodes > most_nodes)
+    if (options.nodes < 1 || options.nodes > most_trial_nodes)
         return fail(Code::invalid, fmt::format("a fleet of {} nodes cannot be tried", options.nodes),
-                    fmt::format("from 1 to {}", most_nodes));
+                    fmt::format("from 1 to {}", most_trial_nodes));
     if (options.decisions < 1)
         return fail(Code::invalid, fmt::format("{} decisions measure nothing", options.decisions), "at least 1");
     return Trial{mix, options}.run();

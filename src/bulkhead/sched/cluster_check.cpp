@@ -13,7 +13,7 @@ namespace bulkhead::sched {
 
 namespace {
 
-constexpr std::size_t worth_guessing = 100;  // after so many errors nobody reads on, and guessing takes time
+constexpr std::size_t worth_naming_alike = 100;  // after so many errors nobody reads on, and guessing takes time
 
 class Check {
 public:
@@ -173,7 +173,7 @@ private:
 
     void unknown_node(const ClusterJob& job, std::size_t i, const std::string& name) {
         std::vector<std::string_view> known;
-        if (misfits_.size() < worth_guessing && node_names_.size() <= 1000)
+        if (misfits_.size() < worth_naming_alike && node_names_.size() <= 1000)
             for (const auto& [each, index] : node_names_) known.push_back(each);
         std::ranges::sort(known);
         const std::string_view near = nearest(name, known);

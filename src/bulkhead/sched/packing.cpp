@@ -15,7 +15,7 @@ constexpr std::int64_t hole = 8;             // times what the hole loses in wor
 constexpr std::int64_t stranded_tenths = 3;  // of what becomes stranded
 constexpr std::int64_t idle_node = 20;       // thousandths, for breaking into a node of eight idle GPUs
 constexpr std::int64_t insisted_tenths = 2;  // of what somebody insists on and this task would take
-constexpr std::int64_t board = 8;
+constexpr std::int64_t board_gpus = 8;
 constexpr std::uint32_t any_model = ~0u;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
@@ -153,7 +153,7 @@ PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, st
                  std::optional<std::int64_t> known) {
     const std::int64_t before = known ? *known : mix.fragmentation(room), stranded_before = mix.stranded(room),
                        tasks = mix.tasks();
-    const bool breaks_board = room.gpus == board && idle(room);
+    const bool breaks_board = room.gpus == board_gpus && idle(room);
     const bool could_go_elsewhere = task.gpus > 0 && task.models == any_model;
     const auto score = [&](std::size_t gpu) {
         NodeRoom after = room;

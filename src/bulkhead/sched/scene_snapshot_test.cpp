@@ -106,7 +106,7 @@ spec:
 status: {phase: active, gpus: 1, activeAt: 2026-11-15T07:00:00Z}
 )";
 
-Scene scene(std::string_view more = {}) {
+Scene scene_with(std::string_view more = {}) {
     const std::vector<SourceText> files{{"fleet.yaml", std::string{fleet} + std::string{more}}};
     const Loaded loaded = load(files);
     for (const Diagnostic& error : loaded.errors) ADD_FAILURE() << print(error);
@@ -116,7 +116,7 @@ Scene scene(std::string_view more = {}) {
 }
 
 TEST(SceneOfSnapshot, tenants_bring_their_quota_class_and_trust) {
-    const Scene made = scene();
+    const Scene made = scene_with();
     ASSERT_THAT(made.tenants, SizeIs(3));
     EXPECT_EQ(made.tenants[0].name, "vision");
     EXPECT_EQ(made.tenants[0].guarantee, Gpus::whole(4));
@@ -130,7 +130,7 @@ TEST(SceneOfSnapshot, tenants_bring_their_quota_class_and_trust) {
 }
 
 TEST(SceneOfSnapshot, nodes_are_as_they_were_observed) {
-    const Scene made = scene();
+    const Scene made = scene_with();
     ASSERT_THAT(made.nodes, SizeIs(2));
     const Node& east = made.nodes[0];
     ASSERT_THAT(east.gpus, SizeIs(8));
@@ -147,7 +147,7 @@ TEST(SceneOfSnapshot, nodes_are_as_they_were_observed) {
 }
 
 TEST(SceneOfSnapshot, a_contract_names_the_kinds_of_nodes_that_may_serve_it) {
-    const Scene made = scene();
+    const Scene made = scene_with();
     ASSERT_THAT(made.jobs, SizeIs(2));
     const SceneJob& waits = made.jobs[1];
     EXPECT_THAT(waits.need.kinds, ElementsAre(made.nodes[0].kind)) << "its tenant stays in the eu";
@@ -161,14 +161,14 @@ TEST(SceneOfSnapshot, a_contract_names_the_kinds_of_nodes_that_may_serve_it) {
 }
 
 TEST(SceneOfSnapshot, what_policy_refuses_is_told_and_not_placed) {
-    const Scene made = scene();
+    const Scene made = scene_with();
     ASSERT_THAT(made.refused, SizeIs(1));
     EXPECT_EQ(made.refused.front().workload, "too-proud");
     EXPECT_THAT(made.refused.front().objections, testing::Not(IsEmpty()));
 }
 
 TEST(SceneOfSnapshot, leases_are_what_runs) {
-    const Scene made = scene();
+    const Scene made = scene_with();
     const SceneJob& trains = made.jobs[0];
     ASSERT_THAT(trains.runs, SizeIs(1));
     EXPECT_EQ(trains.runs[0].node, 0u);
@@ -183,7 +183,7 @@ TEST(SceneOfSnapshot, leases_are_what_runs) {
 }
 
 TEST(SceneOfSnapshot, a_lease_that_ends_keeps_its_place_and_its_work_waits) {
-    const Scene made = scene(
+    const Scene made = scene_with(
         "---\napiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: leaves}\n"
         "spec: {tenant: vision, gpu: {count: 2}}\n"
         "---\napiVersion: bulkhead.dev/v1alpha1\nkind: GpuLease\nmetadata: {name: l2}\n"
@@ -200,7 +200,7 @@ TEST(SceneOfSnapshot, a_lease_that_ends_keeps_its_place_and_its_work_waits) {
 }
 
 TEST(SceneOfSnapshot, shares_of_one_gpu_are_tasks_again) {
-    const Scene made = scene(
+    const Scene made = scene_with(
         "---\napiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: halves}\n"
         "spec: {tenant: vision, tasks: 3, gpu: {fraction: 0.25}}\n"
         "---\napiVersion: bulkhead.dev/v1alpha1\nkind: GpuLease\nmetadata: {name: l2}\n"

@@ -9,27 +9,27 @@ namespace bulkhead::sched {
 
 namespace {
 
-__extension__ using Wide = __int128;  // an amount times a weight
+__extension__ using Signed128 = __int128;  // an amount times a weight
 
 // What is still to be handed out, and the weights of those it is for.
 struct Level {
-    Wide amount = 0;
-    Wide weights = 0;
+    Signed128 amount = 0;
+    Signed128 weights = 0;
 
-    bool fills(const Claim& claim) const { return Wide{claim.most} * weights <= amount * claim.weight; }
+    bool fills(const Claim& claim) const { return Signed128{claim.most} * weights <= amount * claim.weight; }
 };
 
 // Floors, then the units left over: fewer than there are claims, because each lost less than one.
 void divide_rest(const Level& level, std::span<const Claim> claims, std::span<const std::size_t> open,
                  std::vector<std::int64_t>& out) {
     struct Remainder {
-        Wide part;
+        Signed128 part;
         std::size_t claim;
     };
     std::vector<Remainder> remainders;
-    Wide left = level.amount;
+    Signed128 left = level.amount;
     for (const std::size_t i : open) {
-        const Wide product = level.amount * claims[i].weight;
+        const Signed128 product = level.amount * claims[i].weight;
         out[i] = static_cast<std::int64_t>(product / level.weights);
         left -= out[i];
         remainders.push_back({product % level.weights, i});
@@ -56,7 +56,7 @@ std::vector<std::int64_t> water_fill(std::int64_t amount, std::span<const Claim>
     }
     // Those that are full soonest first: by bound for each unit of weight.
     std::ranges::sort(open, [&](std::size_t a, std::size_t b) {
-        return Wide{claims[a].most} * claims[b].weight < Wide{claims[b].most} * claims[a].weight;
+        return Signed128{claims[a].most} * claims[b].weight < Signed128{claims[b].most} * claims[a].weight;
     });
     std::size_t full = 0;
     for (; full < open.size() && level.fills(claims[open[full]]); ++full) {

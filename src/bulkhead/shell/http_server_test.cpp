@@ -109,7 +109,7 @@ const auth::KeyPair& test_server() {
     return made;
 }
 
-const std::string token = "Authorization: somebody\r\n";
+const std::string token_line = "Authorization: somebody\r\n";
 
 struct Serving {
     explicit Serving(HttpServer::Options options = {}) {
@@ -270,7 +270,7 @@ TEST(HttpServer, takes_no_more_connections_than_it_said) {
     std::vector<std::unique_ptr<Probe>> open;
     for (int i = 0; i < 3; ++i) {
         open.push_back(std::make_unique<Probe>(serving.port()));
-        ASSERT_TRUE(open.back()->ask("GET", "/a", {}, token));
+        ASSERT_TRUE(open.back()->ask("GET", "/a", {}, token_line));
     }
     Probe fourth{serving.port()};
     EXPECT_FALSE(fourth.connected()) << "whoever holds a token is not sent away";
@@ -291,7 +291,7 @@ TEST(HttpServer, one_address_cannot_lock_the_others_out) {
     options.strangers_of_one_address_max = 4;
     const Serving serving{options};
     Probe known{serving.port()};
-    ASSERT_TRUE(known.ask("GET", "/a", {}, token));
+    ASSERT_TRUE(known.ask("GET", "/a", {}, token_line));
     std::vector<std::unique_ptr<Probe>> crowd;
     for (int i = 0; i < 60; ++i) {
         crowd.push_back(std::make_unique<Probe>(serving.port()));
@@ -300,12 +300,12 @@ TEST(HttpServer, one_address_cannot_lock_the_others_out) {
         if (i % 3 == 1) crowd.back()->send("GET /a HT");
     }
     EXPECT_LE(serving.server->connections(), 8u);
-    EXPECT_EQ(known.ask("GET", "/a", {}, token)->status, 200) << "who was here is here";
+    EXPECT_EQ(known.ask("GET", "/a", {}, token_line)->status, 200) << "who was here is here";
     Probe newcomer{serving.port()};
     ASSERT_TRUE(newcomer.connected());
-    EXPECT_EQ(newcomer.ask("GET", "/a", {}, token)->status, 200) << "and who comes gets in";
+    EXPECT_EQ(newcomer.ask("GET", "/a", {}, token_line)->status, 200) << "and who comes gets in";
     for (int i = 0; i < 20; ++i) crowd.push_back(std::make_unique<Probe>(serving.port()));
-    EXPECT_EQ(newcomer.ask("GET", "/a", {}, token)->status, 200) << "and stays";
+    EXPECT_EQ(newcomer.ask("GET", "/a", {}, token_line)->status, 200) << "and stays";
 }
 
 TEST(HttpServer, only_a_token_makes_an_acquaintance) {
@@ -314,7 +314,7 @@ TEST(HttpServer, only_a_token_makes_an_acquaintance) {
     const Serving serving{options};
     Probe stranger{serving.port()}, known{serving.port()};
     ASSERT_TRUE(stranger.ask("GET", "/a"));
-    ASSERT_TRUE(known.ask("GET", "/a", {}, token));
+    ASSERT_TRUE(known.ask("GET", "/a", {}, token_line));
     EXPECT_TRUE(stranger.closed_within(3s));
     EXPECT_FALSE(known.closed_within(600ms));
 }

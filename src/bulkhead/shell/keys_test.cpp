@@ -13,10 +13,10 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr Instant now{1'800'000'000'000};
+constexpr Instant today{1'800'000'000'000};
 
 struct Keys {
-    Result<ServerKeys> open(Instant at = now) const {
+    Result<ServerKeys> open(Instant at = today) const {
         return open_keys({.directory = folder / "keys", .names = {{"localhost"}, {"127.0.0.1"}}, .now = at});
     }
     std::string path(const std::string& name) const { return folder / ("keys/" + name); }

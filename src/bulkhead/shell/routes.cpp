@@ -114,7 +114,7 @@ constexpr Route table[] = {
     {erase, "/v1/{kind}/{name}", write, Lane::quick, Body::none, "delete", "An object goes.", &Api::remove},
 };
 
-std::vector<std::string_view> split(std::string_view pattern) {
+std::vector<std::string_view> split_pattern(std::string_view pattern) {
     std::vector<std::string_view> out;
     while (!pattern.empty()) {
         pattern.remove_prefix(1);
@@ -129,7 +129,7 @@ std::vector<std::string_view> split(std::string_view pattern) {
 const std::vector<std::vector<std::string_view>>& cut_patterns() {
     static const std::vector<std::vector<std::string_view>> all = [] {
         std::vector<std::vector<std::string_view>> out;
-        for (const Route& route : table) out.push_back(split(route.pattern));
+        for (const Route& route : table) out.push_back(split_pattern(route.pattern));
         return out;
     }();
     return all;

@@ -14,8 +14,6 @@ namespace bulkhead::store {
 
 namespace {
 
-constexpr std::string_view restore = "keep a copy of the damaged file, then restore the newest backup";
-
 // The database holds keys and tokens: it is its owner's alone. SQLite gives the files beside it the same mode.
 void make_private_file(const std::string& path) {
     const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
@@ -89,7 +87,7 @@ Result<> accept(const Identity& identity, const std::string& path) {
         return fail(Code::corrupt,
                     fmt::format("{} says schema version {}, but its tables are not those of that version", path,
                                 identity.version),
-                    std::string{restore});
+                    std::string{restore_newest});
     return {};
 }
 

@@ -9,6 +9,9 @@
 
 namespace bulkhead::store {
 
+// What helps when the file is damaged.
+constexpr std::string_view restore_newest = "keep a copy of the damaged file, then restore the newest backup";
+
 enum class Access : std::uint8_t {
     write,  // makes and migrates what is missing
     read,   // of a database that others may be writing

@@ -10,22 +10,19 @@
 
 namespace bulkhead::store {
 
-namespace {
-
-constexpr std::string_view restore = "keep a copy of the damaged file, then restore the newest backup";
-
-}  // namespace
+namespace {}  // namespace
 
 Result<Position> Connection::position() {
     const Reading reading{select_position};
     const Result<bool> row = select_position.step("read the position of");
     if (!row) return std::unexpected(row.error());
     if (!*row)
-        return fail(Code::corrupt, fmt::format("{} has lost its position", database.path()), std::string{restore});
+        return fail(Code::corrupt, fmt::format("{} has lost its position", database.path()),
+                    std::string{restore_newest});
     const Position position{select_position.integer(0), {select_position.integer(1)}, select_position.integer(2)};
     if (select_position.integer(3) != sum_of(position))
         return fail(Code::corrupt, fmt::format("the position in {} does not match its checksum", database.path()),
-                    std::string{restore});
+                    std::string{restore_newest});
     return position;
 }
 
@@ -43,7 +40,7 @@ Result<std::vector<Leaf>> Connection::leaves(std::int64_t first, std::int64_t co
         if (leaf.index != expected || !entry || select_leaves.integer(4) != sum_of(leaf))
             return fail(Code::corrupt,
                         fmt::format("leaf {} of the log in {} is damaged or missing", expected, database.path()),
-                        std::string{restore});
+                        std::string{restore_newest});
         found.push_back(std::move(leaf));
     }
 }
@@ -100,7 +97,7 @@ Result<> quick_check(const Database& database, std::string_view table) {
     if (*row && pragma->bytes(0) == "ok") return {};
     if (auto readable = can_be_read(database); !readable) return readable;
     return fail(Code::corrupt, fmt::format("{} is damaged: {}", database.path(), *row ? pragma->bytes(0) : "no answer"),
-                std::string{restore});
+                std::string{restore_newest});
 }
 
 }  // namespace bulkhead::store

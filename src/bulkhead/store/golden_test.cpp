@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string secret = "the golden secret of 32 bytes...";
+const std::string golden_secret = "the golden secret of 32 bytes...";
 
 std::string golden_path(std::int64_t version) {
     return std::string{BULKHEAD_SOURCE_DIR} + "/testdata/store/v" + std::to_string(version) + ".db";
@@ -34,7 +34,7 @@ void write_golden_file(const std::string& path) {
     fs::create_directories(fs::path{path}.parent_path());
     const Scratch scratch;
     Options options = scratch.options();
-    options.secret_if_new = secret;
+    options.secret_if_new = golden_secret;
     auto store = Store::open(options);
     ASSERT_TRUE(store) << store.error().what;
     ASSERT_EQ(store->raise_epoch(6).value(), 7);
@@ -59,7 +59,7 @@ TEST(Golden, every_shipped_version_opens_with_all_it_holds) {
         const auto store = Store::open(scratch.options());
         ASSERT_TRUE(store) << store.error().what;
         EXPECT_EQ(store->position().value(), (Position{7, {1'794'733'200'000}, 4}));
-        EXPECT_EQ(store->secret(), secret);
+        EXPECT_EQ(store->secret(), golden_secret);
         EXPECT_EQ(store->leaf(2).value(), leaf_number(2));
         EXPECT_EQ(store->leaf(3).value(), (Leaf{3, "", "", leaf_number(3).entry}));
         std::vector<Row> found;

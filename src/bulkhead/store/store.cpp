@@ -14,7 +14,6 @@ namespace bulkhead::store {
 namespace {
 
 constexpr auto table_words = words(Table{});
-constexpr std::string_view restore = "keep a copy of the damaged file, then restore the newest backup";
 constexpr std::string_view committing = "commit to";
 
 }  // namespace
@@ -69,7 +68,7 @@ Result<> Store::State::read_secret() {
     if (!row) return std::unexpected(row.error());
     if (!*row || found->integer(1) != sum_of_secret(found->bytes(0)))
         return fail(Code::corrupt, fmt::format("the secret in {} is damaged or missing", options.path),
-                    std::string{restore});
+                    std::string{restore_newest});
     secret = found->bytes(0);
     return {};
 }
@@ -84,7 +83,7 @@ Result<> Store::State::check_log_size() {
     return fail(Code::corrupt,
                 fmt::format("the log in {} ends at leaf {}, and should have {} leaves", options.path, *last,
                             position->log_size),
-                std::string{restore});
+                std::string{restore_newest});
 }
 
 // The log grows without end and is proven by its own hashes; rows are few, and decided on.
@@ -187,7 +186,7 @@ Result<> Store::State::read_table(Table table, const std::function<Result<>(Row&
             return fail(Code::corrupt,
                         fmt::format("row {} of table {} in {} does not match its checksum", row.key,
                                     table_words[static_cast<std::size_t>(table)], options.path),
-                        std::string{restore});
+                        std::string{restore_newest});
         if (auto done = visit(std::move(row)); !done) return done;
     }
 }
