@@ -27,12 +27,17 @@ const TenantClass* class_of(const Core::State& state, const Tenant& tenant) {
     return nullptr;
 }
 
+std::int64_t tasks_of(const LeaseRun& lease, const GpuWorkloadSpec& spec) {
+    return lease.object.spec.tasks.value_or(spec.tasks);
+}
+
 // By shares, because tasks that share a GPU hold one larger share of it.
 std::int64_t tasks_here(const LeaseRun& lease, const Part& part, const GpuWorkloadSpec& spec) {
+    const std::int64_t tasks = tasks_of(lease, spec);
     std::int64_t all = 0, here = 0;
     for (const LeasedSlice& slice : lease.object.spec.slices) all += slice.share;
     for (const GpuPart& gpu : part.prepare.gpus) here += gpu.share;
-    return all == 0 ? spec.tasks : spec.tasks * here / all;
+    return all == 0 ? tasks : tasks * here / all;
 }
 
 sched::Gpu picture_of_gpu(const Device& device, const std::string& model, Planted planted) {
@@ -135,6 +140,8 @@ std::vector<sched::TenantFacts> tenant_facts(Core::State& state) {
         facts.over_quota_priority = spec.quota.overQuotaPriority;
         facts.guarantee = spec.quota.guarantee;
         facts.grant = spec.priorityGrant;
+        facts.reclaim_after = spec.quota.reclaimMinRuntime;
+        facts.preempt_after = spec.quota.preemptMinRuntime;
         if (!spec.parent.empty()) facts.parent = state.relations.number(spec.parent);
         if (state.settings.planted == Planted::ignore_quota) {
             facts.guarantee = Gpus::whole(1'000'000);
@@ -343,12 +350,13 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
     engine.set_tenants(tenant_facts(state));
     std::map<Key, sched::JobNo> by_lease, by_workload;
     const auto submit = [&](const WorkloadRun& workload, sched::TenantNo tenant, const sched::TaskNeed& need,
-                            Gpus gpus) {
+                            std::int64_t tasks, std::int64_t least, Gpus gpus) {
         const GpuWorkloadSpec& spec = workload.object.spec;
         sched::Job job{.key = workload.key,
                        .tenant = tenant,
                        .shape = engine.shape(need),
-                       .tasks = static_cast<std::int32_t>(spec.tasks),
+                       .tasks = static_cast<std::int32_t>(tasks),
+                       .least = static_cast<std::int32_t>(least),
                        .all = gpus,
                        .within = spec.topology.within,
                        .prefer = spec.topology.prefer,
@@ -375,7 +383,9 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
             .sharing = {spec.sharing.node, spec.sharing.gpu, spec.sharing.instance, spec.sharing.nvlink},
             .on_host_kernel = spec.tier < Tier::vm};
         for (const std::string& tenant : spec.sharing.excepted) need.excepted.push_back(state.relations.number(tenant));
-        const sched::JobNo job = submit(workload->second, lease.tenant, need, status.gpus);
+        // Elastic only until it runs: no lease grows or shrinks.
+        const sched::JobNo job =
+            submit(workload->second, lease.tenant, need, tasks_of(lease, workload->second.object.spec), 0, status.gpus);
         engine.run(job, status.activeAt.value_or(*status.boundAt));
         by_lease[key] = job;
     }
@@ -396,13 +406,20 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
         for (const ExceptionInForce& exception : workload.contract->exceptions)
             for (const std::string& other : exception.tenants)
                 if (other != workload.contract->tenant) need.excepted.push_back(state.relations.number(other));
-        by_workload[key] = submit(workload, tenant, need, workload.contract->gpus);
+        const GpuWorkloadSpec& spec = workload.object.spec;
+        by_workload[key] =
+            submit(workload, tenant, need, spec.tasks, spec.minTasks.value_or(0), workload.contract->gpus);
+        if (state.searched.contains(key)) engine.searched(by_workload[key]);
     }
     for (const sched::Promise& promise : state.promises)
         if (const auto job = by_workload.find(promise.workload); job != by_workload.end())
             engine.keep(job->second, promise);
     sched::Statement statement = engine.cycle(turn.now);
     state.promises = engine.promises();
+    state.searched.clear();
+    if (statement.unfinished)
+        for (const auto& [key, job] : by_workload)
+            if (engine.was_searched(job)) state.searched.insert(key);
     return statement;
 }
 
@@ -461,6 +478,8 @@ void place_work(Turn& turn) {
     for (const sched::Binding& binding : statement.bind) bind(turn, state.workloads.at(binding.workload), binding);
     for (const sched::Eviction& eviction : statement.evict) evict(turn, eviction);
     for (const sched::Waiting& each : statement.waiting) wait(turn, state.workloads.at(each.workload), each.reasons);
+    // There were more to make room for than one cycle looks for; the next goes on with the others.
+    if (statement.unfinished) state.retry_at = turn.now;
     // Minimum run times pass, deadlines near, patience ends.
     if (!statement.waiting.empty()) state.retry_at = std::min(state.retry_at, turn.now + Duration{60'000});
     std::vector<Key> keys;

@@ -126,7 +126,8 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     spec = {.tenant = contract.tenant,
             .workload = contract.workload,
             .mechanism = contract.mechanism,
-            .tier = contract.tier};
+            .tier = contract.tier,
+            .tasks = std::ssize(binding.tasks)};
     spec.sharing = {.node = contract.sharing.node,
                     .gpu = contract.sharing.gpu,
                     .instance = contract.sharing.instance,
@@ -174,7 +175,10 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
             spec.functions.push_back({name, function});
         }
     }
-    lease.object.status = GpuLeaseStatus{.phase = LeasePhase::preparing, .gpus = contract.gpus, .boundAt = turn.now};
+    // An elastic gang that did not get all of its tasks holds that much less.
+    const std::int64_t asked = workload.object.spec.tasks, got = *spec.tasks;
+    const Gpus gpus{(contract.gpus.thousandths * got + asked - 1) / asked};
+    lease.object.status = GpuLeaseStatus{.phase = LeasePhase::preparing, .gpus = gpus, .boundAt = turn.now};
     turn.touch(lease.object, key);
     for (const Part& part : lease.parts) {
         NodeRun& node = state.nodes.at(part.node);

@@ -1,17 +1,19 @@
 // What is idle is lent, and comes back: through real nodes, with the wipe in between.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "bulkhead/core/plane_test.hpp"
 
 namespace bulkhead {
 namespace {
 
-std::string tenant(const std::string& name, int guarantee) {
+std::string tenant(const std::string& name, int guarantee, const std::string& more = {}) {
     return "apiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {name: " + name +
            "}\nspec:\n  class: research\n  trustDomain: {name: lab, consent: {by: head of lab, at: "
            "2026-11-01T00:00:00Z}}\n"
            "  quota: {guarantee: " +
-           std::to_string(guarantee) + "}\n";
+           std::to_string(guarantee) + more + "}\n";
 }
 
 std::string work(const std::string& name, const std::string& owner) {
@@ -62,6 +64,49 @@ TEST(Lending, what_was_freed_is_kept_for_the_claimant_while_it_is_wiped) {
     lab.settle(60);
     EXPECT_EQ(lab.workload("claim").status->phase, WorkloadPhase::running);
     EXPECT_EQ(lab.running("early"), 3);
+}
+
+TEST(Lending, what_was_lent_may_run_for_as_long_as_its_tenant_was_promised) {
+    Lab lab;
+    ASSERT_TRUE(lab.apply(tenant("early", 0, ", reclaimMinRuntime: 10m")).outcome);
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(lab.apply(work("e" + std::to_string(i), "early")).outcome);
+    lab.settle();
+    ASSERT_EQ(lab.running("early"), 4);
+    ASSERT_TRUE(lab.apply(work("claim", "owner")).outcome);
+    lab.settle(300);
+    EXPECT_EQ(lab.running("early"), 4);
+    lab.settle(420);
+    EXPECT_EQ(lab.running("early"), 3);
+    EXPECT_EQ(lab.workload("claim").status->phase, WorkloadPhase::running);
+}
+
+TEST(Lending, an_elastic_gang_starts_with_what_there_is_and_holds_no_more) {
+    Lab lab;
+    ASSERT_TRUE(lab.apply(work("o", "owner")).outcome);
+    lab.settle();
+    const auto elastic = [&](const std::string& name, int least) {
+        return "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: " + name +
+               "}\nspec: {tenant: early, gpu: {count: 1, mechanism: whole}, tasks: 8, minTasks: " +
+               std::to_string(least) + ", preemptible: true}\n";
+    };
+    ASSERT_TRUE(lab.apply(elastic("picky", 4)).outcome);
+    lab.settle();
+    EXPECT_EQ(lab.workload("picky").status->phase, WorkloadPhase::pending);
+    ASSERT_TRUE(lab.remove(ObjectKind::workload, "picky").outcome);
+    ASSERT_TRUE(lab.apply(elastic("modest", 2)).outcome);
+    lab.settle();
+    ASSERT_EQ(lab.workload("modest").status->phase, WorkloadPhase::running);
+    const auto leases = lab.core->snapshot().leases;
+    const auto lease = std::ranges::find(leases, "modest", [](const GpuLease& each) { return each.spec.workload; });
+    ASSERT_NE(lease, leases.end());
+    EXPECT_EQ(lease->spec.tasks, 3);
+    EXPECT_EQ(lease->spec.slices.size(), 3u);
+    EXPECT_EQ(lease->status->gpus, Gpus::whole(3));
+    // The owner's second GPU is its own: the gang goes as one, and comes back smaller.
+    ASSERT_TRUE(lab.apply(work("o2", "owner")).outcome);
+    lab.settle(120);
+    EXPECT_EQ(lab.running("owner"), 2);
+    EXPECT_EQ(lab.running("early"), 1);
 }
 
 TEST(Lending, a_new_process_knows_who_may_not_be_disturbed) {

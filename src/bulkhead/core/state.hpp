@@ -115,8 +115,9 @@ struct Core::State {
 
     std::set<Key> pending;                 // workloads without a lease
     std::vector<sched::Promise> promises;  // room that is kept for workloads, by their keys
-    std::vector<std::int64_t> usage;       // thousandths of GPU-seconds by tenant number, as far as they still count
-    Instant usage_at;                      // as of when
+    std::set<Key> searched;  // workloads for whom others were looked for in vain, while not all could be looked for
+    std::vector<std::int64_t> usage;  // thousandths of GPU-seconds by tenant number, as far as they still count
+    Instant usage_at;                 // as of when
     sched::Relations relations;
     std::vector<sched::Node> fleet;  // by order of `nodes`
     std::map<Key, std::uint32_t> fleet_index;

@@ -61,6 +61,7 @@ struct GpuLeaseSpec {
     std::string workload;
     Mechanism mechanism{};
     Tier tier{};
+    std::optional<std::int64_t> tasks;
     LeaseSharing sharing;
     std::vector<LeasedSlice> slices;
     std::vector<LeasedDevice> drives;
@@ -73,6 +74,8 @@ struct GpuLeaseSpec {
         field("mechanism", &GpuLeaseSpec::mechanism, "How the silicon is divided, by contract.",
               Rule{.required = true});
         field("tier", &GpuLeaseSpec::tier, "The tier in force, by contract.", Rule{.required = true});
+        field("tasks", &GpuLeaseSpec::tasks, "How many of the work's tasks it is for; all, where it does not say.",
+              Rule{.min = 1, .max = 100'000});
         field("sharing", &GpuLeaseSpec::sharing, "Who may sit beside it, by contract.");
         field("slices", &GpuLeaseSpec::slices, "What is leased.");
         field("drives", &GpuLeaseSpec::drives, "Drives that come with it.");

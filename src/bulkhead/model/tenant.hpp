@@ -29,6 +29,7 @@ struct Quota {
     std::optional<Gpus> limit;
     std::int64_t weight = 1;
     std::int64_t overQuotaPriority = 0;
+    std::optional<Duration> reclaimMinRuntime, preemptMinRuntime;
 
     static constexpr void describe(auto&& field) {
         field("guarantee", &Quota::guarantee, "GPUs that are this tenant's whenever it wants them.",
@@ -39,6 +40,12 @@ struct Quota {
         field("overQuotaPriority", &Quota::overQuotaPriority,
               "Whose turn it is for what is idle: siblings of a higher number first.",
               Rule{.min = 0, .max = most_over_quota_priority});
+        field("reclaimMinRuntime", &Quota::reclaimMinRuntime,
+              "How long its work runs at least before it is reclaimed. Default: as the tenant above it, else 0s.",
+              Rule{.min = 0});
+        field("preemptMinRuntime", &Quota::preemptMinRuntime,
+              "How long its work runs at least before it is preempted. Default: as the tenant above it, else 0s.",
+              Rule{.min = 0});
     }
     friend bool operator==(const Quota&, const Quota&) = default;
 };

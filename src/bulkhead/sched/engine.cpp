@@ -453,6 +453,11 @@ void Engine::State::want_reboots(Statement& statement, JobNo job) const {
         }
 }
 
+bool Engine::was_searched(JobNo job) const {
+    return state_->jobs[job].phase == Phase::pending && state_->jobs[job].searched_in >= state_->round;
+}
+void Engine::searched(JobNo job) { state_->jobs[job].searched_in = state_->round; }
+
 Waiting Engine::why(JobNo job, Instant now) const { return state_->why(job, now); }
 bool Engine::running(JobNo job) const { return state_->jobs[job].phase == Phase::running; }
 std::vector<TaskSeat> Engine::seats(JobNo job) const { return state_->described(job).tasks; }

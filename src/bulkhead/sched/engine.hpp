@@ -84,6 +84,10 @@ public:
     // Room that is kept for jobs, for an engine that will be built anew.
     std::vector<Promise> promises() const;
     void keep(JobNo job, const Promise& promise);
+    // Likewise, after a statement that is `unfinished`: for whom victims were looked for in vain. The next cycle looks
+    // for the others first.
+    bool was_searched(JobNo job) const;
+    void searched(JobNo job);
 
     // One decision of allocate, outside any cycle: places the job if quota and room allow.
     bool allocate(JobNo job, Instant now);

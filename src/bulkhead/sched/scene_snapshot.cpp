@@ -58,7 +58,9 @@ private:
                               .over_quota_priority = quota.overQuotaPriority,
                               .shares = quota.weight,
                               .hard = sold != nullptr && sold->spec.quota == QuotaModel::hard,
-                              .grant = tenant.spec.priorityGrant};
+                              .grant = tenant.spec.priorityGrant,
+                              .reclaim_after = quota.reclaimMinRuntime,
+                              .preempt_after = quota.preemptMinRuntime};
             if (!tenant.spec.parent.empty()) facts.parent = relations_.number(tenant.spec.parent);
             scene_.tenants.push_back(std::move(facts));
         }
