@@ -3,8 +3,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-for target in build/asan/bin/*_fuzz; do
-    name=$(basename "$target")
+for source in $(git ls-files '*_fuzz.cpp'); do
+    name=$(basename "$source" .cpp)
+    target=build/asan/bin/$name
+    [ -x "$target" ] && [ ! "$source" -nt "$target" ] || { echo "fuzz: $name is not built, and was left out"; continue; }
     corpus=fuzz/corpus/$name
     mkdir -p "build/fuzz/$name"
     found=()

@@ -23,4 +23,4 @@ export -f read_some
     xargs -P "$(nproc)" -n 2 bash -c 'read_some "$@"' read_some 2> >(grep -vE 'warnings? generated|Suppressed|Use -header-filter' >&2)
 left=$(wc -l <"$unread")
 [ "$left" -eq 0 ] || { echo "tidy: out of time; these $left files, the longest unchanged, were not read:"; paste -sd' ' "$unread"; }
-echo "tidy: clean"
+echo "tidy: clean$([ "$left" -eq 0 ] || echo ", as far as it was read")"

@@ -5,10 +5,12 @@
 #include <memory>
 #include <ostream>
 
+#include "bulkhead/base/quantity.hpp"
 #include "bulkhead/cli/command.hpp"
 #include "bulkhead/cli/input.hpp"
 #include "bulkhead/cli/shares_text.hpp"
 #include "bulkhead/model/consistency.hpp"
+#include "bulkhead/sched/peer_trees.hpp"
 
 namespace bulkhead::cli {
 
@@ -16,7 +18,7 @@ namespace {
 
 struct SharesOptions {
     std::vector<std::string> files;
-    std::string output = "table";
+    std::string output = "table", gpus;
     bool whole = false;
 };
 
@@ -37,7 +39,28 @@ ReadCluster read_snapshot(const std::vector<SourceText>& sources) {
     return sched::cluster_of(loaded.snapshot);
 }
 
-ReadCluster read(const std::vector<SourceText>& sources) {
+// What another scheduler keeps says how GPUs are shared, not how many there are.
+ReadCluster read_peer(const SourceText& source, sched::PeerTree tree, std::string_view gpus) {
+    const auto wrong = [&](std::string what) {
+        return std::unexpected(std::vector{Diagnostic{
+            {source.name, 1, 1}, std::move(what), fmt::format("bulkhead shares -f {} --gpus 64", source.name)}});
+    };
+    if (gpus.empty()) return wrong("how many GPUs there are is not said");
+    const auto all = parse_gpus(gpus);
+    if (!all || all->thousandths > most_gpus)
+        return wrong(fmt::format("--gpus {} is no number of GPUs", gpus.substr(0, 32)));
+    return tree == sched::PeerTree::kai ? sched::read_kai_queues(source.name, source.text, *all)
+                                        : sched::read_slurm_dump(source.name, source.text, *all);
+}
+
+ReadCluster read(const std::vector<SourceText>& sources, std::string_view gpus) {
+    if (sources.size() == 1)
+        if (const sched::PeerTree tree = sched::peer_tree_in(sources.front().text); tree != sched::PeerTree::none)
+            return read_peer(sources.front(), tree, gpus);
+    if (!gpus.empty())
+        return std::unexpected(std::vector{Diagnostic{{sources.front().name, 1, 1},
+                                                      "--gpus is for the queues of KAI or a dump of Slurm, in one file",
+                                                      "a Cluster says gpus: or nodes:, a fleet has nodes"}});
     const auto found =
         std::ranges::find_if(sources, [](const SourceText& source) { return sched::holds_cluster(source.text); });
     if (found == sources.end()) return read_snapshot(sources);
@@ -52,7 +75,7 @@ ReadCluster read(const std::vector<SourceText>& sources) {
 int shares(const SharesOptions& options, Context& context) {
     const auto sources = read_sources(options.files);
     if (!sources) return complain(context, could_not, sources.error());
-    ReadCluster cluster = read(*sources);
+    ReadCluster cluster = read(*sources, options.gpus);
     if (!cluster) {
         for (const Diagnostic& diagnostic : cluster.error()) context.err << print(diagnostic);
         context.err << fmt::format("{} error{}; nothing was divided\n", cluster.error().size(),
@@ -84,7 +107,8 @@ void add_shares(Command program, Context& context) {
         "contacted.\n\n"
         "FILE is one short document of kind Cluster (examples/shares/), or the manifests of a fleet: then the GPUs "
         "are\n"
-        "those of its nodes, the requests those of its workloads, and nothing has been used yet.");
+        "those of its nodes, the requests those of its workloads, and nothing has been used yet. With --gpus also the\n"
+        "Queue objects of KAI, or what Slurm's `sacctmgr dump` wrote: then everybody asks for all it may have.");
     command
         .add_option("-f,--filename", options->files,
                     "Files, folders (the .yaml, .yml and .json files directly in them), or - for standard input.")
@@ -93,13 +117,17 @@ void add_shares(Command program, Context& context) {
     command.add_option("-o,--output", options->output, "table or json. Default: table.")
         .one_of({"table", "json"})
         .type_name("FORMAT");
+    command.add_option("--gpus", options->gpus, "How many GPUs there are, where FILE is from KAI or Slurm.")
+        .type_name("COUNT");
     command.add_flag("--whole", options->whole,
                      "In whole GPUs: floors first, then one each by largest remainder, ties to the older tenant.");
     command.footer(
         "Examples:\n"
         "  bulkhead shares -f examples/shares/departments.yaml             shares to the thousandth of a GPU\n"
         "  bulkhead shares -f examples/shares/departments.yaml --whole     the same in whole GPUs\n"
-        "  bulkhead shares -f examples/ -o json | jq '.shares'             of a fleet's manifests\n\n"
+        "  bulkhead shares -f examples/ -o json | jq '.shares'             of a fleet's manifests\n"
+        "  kubectl get queues -o yaml | bulkhead shares -f - --gpus 64     of the queues of KAI\n"
+        "  bulkhead shares -f examples/shares/slurm.dump --gpus 64         of the accounts and users of Slurm\n\n"
         "Exit status:\n"
         "  0  divided\n"
         "  1  a file could not be found\n"

@@ -28,7 +28,8 @@ boost::json::object json_of(std::vector<const char*> arguments) {
 double number(const boost::json::value& value) { return value.to_number<double>(); }
 
 TEST(SharesCommand, leaves_a_status_that_scripts_can_trust) {
-    const std::string nowhere = examples + "nowhere.yaml", typos = examples + "broken/three-typos.yaml";
+    const std::string nowhere = examples + "nowhere.yaml", typos = examples + "broken/three-typos.yaml",
+                      kai = examples + "shares/kai-queues.yaml", slurm = examples + "shares/slurm.dump";
     struct Row {
         std::string_view says;
         std::vector<const char*> arguments;
@@ -38,6 +39,11 @@ TEST(SharesCommand, leaves_a_status_that_scripts_can_trust) {
         {"a cluster", {"-f", departments.c_str()}, done},
         {"in whole GPUs", {"-f", departments.c_str(), "--whole"}, done},
         {"a fleet", {"-f", examples.c_str()}, done},
+        {"queues of KAI", {"-f", kai.c_str(), "--gpus", "64"}, done},
+        {"a dump of Slurm", {"-f", slurm.c_str(), "--gpus", "64"}, done},
+        {"queues of KAI on nobody knows how many GPUs", {"-f", kai.c_str()}, bad_input},
+        {"a dump of Slurm on no number of GPUs", {"-f", slurm.c_str(), "--gpus", "many"}, bad_input},
+        {"GPUs of a cluster that has its own", {"-f", departments.c_str(), "--gpus", "64"}, bad_input},
         {"no such file", {"-f", nowhere.c_str()}, could_not},
         {"typos", {"-f", typos.c_str()}, bad_input},
         {"a cluster beside other files", {"-f", departments.c_str(), "-f", examples.c_str()}, bad_input},

@@ -209,7 +209,8 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     evidence::Record record = about(lease, evidence::RecordKind::leased);
     record.detail = {{"mechanism", std::string{word(contract.mechanism)}},
                      {"tier", std::string{word(contract.tier)}},
-                     {"gpus", print(contract.gpus)},
+                     {"gpus", print(gpus)},
+                     {"tasks", std::to_string(got)},
                      {"nodes", std::to_string(lease.parts.size())}};
     turn.log(std::move(record));
     workload.lease = key;

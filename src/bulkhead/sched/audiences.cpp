@@ -7,7 +7,8 @@ namespace bulkhead::sched {
 
 namespace {
 
-constexpr std::size_t few_buckets = 4;  // are looked through faster than a ranking is kept
+constexpr std::size_t few_buckets = 4;    // are looked through faster than a ranking is kept
+constexpr std::size_t some_buckets = 64;  // nearly as fast; memory for rankings is given to larger audiences first
 
 constexpr std::uint64_t audience_key(std::uint64_t crowd, std::uint64_t id, bool board) {
     return crowd << 40 | (board ? std::uint64_t{1} << 36 : 0) | id;
@@ -84,7 +85,7 @@ void FleetIndex::list(StateNo number) {
         Audience& audience = audiences_[to];
         states_[number].listed.push_back({to, static_cast<std::uint32_t>(audience.live.size())});
         audience.live.push_back(number);
-        if (audience.log.size() > 256 + 4 * audience.live.size()) {
+        if (audience.log.size() > 32 + 4 * audience.live.size()) {
             audience.log.clear();
             for (const StateNo live : audience.live) audience.log.push_back({live, briefs_[live].birth});
             ++audience.edition;
@@ -167,7 +168,9 @@ bool FleetIndex::may_take(const Brief& brief, const Shape& shape) const {
 const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo number, const Eyes& eyes) {
     const Audience& audience = audiences_[of];
     const Shape& shape = shapes_[number];
-    if (audience.live.size() <= few_buckets) {
+    const std::uint64_t key = std::uint64_t{of} << 32 | number;
+    if (audience.live.size() <= few_buckets ||
+        (audience.live.size() <= some_buckets && rankings_.size() >= nodes_.size() / 2 && !rankings_.contains(key))) {
         bool any = false;
         for (const StateNo state : audience.live) {
             if (!may_take(briefs_[state], shape)) continue;
@@ -178,7 +181,7 @@ const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo number, const
         }
         return any ? &scanned_ : nullptr;
     }
-    Ranking& ranking = rankings_[std::uint64_t{of} << 32 | number];
+    Ranking& ranking = rankings_[key];
     const std::size_t unread = audience.log.size() - (ranking.edition == audience.edition ? ranking.read : 0);
     if (ranking.edition != audience.edition || unread > audience.live.size()) {
         ranking.heap.clear();

@@ -202,7 +202,7 @@ void FleetIndex::restate(NodeNo node) {
         ++live_states_;
         list(next);
     }
-    if (kept_states_ > 2 * live_states_ + 1024) sweep();
+    if (kept_states_ > live_states_ + live_states_ / 4 + 256) sweep();
 }
 
 // Buckets that nobody is in make room; their numbers are given again under another birth.

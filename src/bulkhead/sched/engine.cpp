@@ -263,8 +263,15 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
     const JobRec& rec = jobs[job];
     std::int64_t most = rec.job.tasks;
     const std::int64_t unit = std::max(rec.job.group, 1);  // no group is halved
-    while (most > rec.fewest() && !within_quota(rec.job, most))
-        most = std::max<std::int64_t>(most - unit, rec.fewest());
+    if (!within_quota(rec.job, most)) {
+        // The most groups that quota allows, beyond the fewest.
+        std::int64_t allowed = 0, refused = (most - rec.fewest() + unit - 1) / unit;
+        while (refused - allowed > 1) {
+            const std::int64_t middle = (allowed + refused) / 2;
+            (within_quota(rec.job, rec.fewest() + middle * unit) ? allowed : refused) = middle;
+        }
+        most = rec.fewest() + allowed * unit;
+    }
     std::vector<FleetIndex::Portion> where = find_room(job, static_cast<std::int32_t>(most));
     if (where.empty() && rec.fewest() < most) {
         most = std::min(most, fleet.most(rec.job));

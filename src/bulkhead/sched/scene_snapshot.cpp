@@ -17,9 +17,9 @@ namespace {
 // A node that can do RDMA and lists no functions has not been looked at by its agent yet.
 constexpr std::uint16_t usual_functions = 8;
 
-class Drawing {
+class FleetDrawing {
 public:
-    Drawing(const Snapshot& snapshot, Instant now) : snapshot_{snapshot} { scene_.now = now; }
+    FleetDrawing(const Snapshot& snapshot, Instant now) : snapshot_{snapshot} { scene_.now = now; }
 
     Scene draw() {
         relations_.update(snapshot_);
@@ -311,6 +311,6 @@ private:
 
 }  // namespace
 
-Scene scene_of(const Snapshot& snapshot, Instant now) { return Drawing{snapshot, now}.draw(); }
+Scene scene_of(const Snapshot& snapshot, Instant now) { return FleetDrawing{snapshot, now}.draw(); }
 
 }  // namespace bulkhead::sched
