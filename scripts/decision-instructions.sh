@@ -10,18 +10,25 @@ sizes=("${@:-}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Counting begins when the program says, as it does to a terminal, that it measures decisions.
+# Counting begins when the program says, as it does to a terminal, that it measures decisions, and ends when it says what
+# comes next.
+said() {
+    until grep -qa "$1" "$work/said"; do
+        kill -0 "$child" 2>/dev/null || { cat "$work/said" >&2; exit 1; }
+        sleep 0.05
+    done
+}
+count() { callgrind_control -i "$1" "$(pgrep -nf "callgrind-out-file=$work/counts")" >/dev/null 2>&1; }
+
 one() {
     local nodes=$1 mix=$2
     : >"$work/said"
-    script -qefc "exec valgrind --tool=callgrind --instr-atstart=no --toggle-collect='*Trial::churn*' --callgrind-out-file=$work/counts build/bin/bulkhead bench scheduler --nodes $nodes --mix bench/mixes/$mix.yaml --decisions 60000 --rounds 1 -o json" "$work/said" >/dev/null &
-    until grep -qa 'measuring decisions' "$work/said"; do
-        kill -0 $! 2>/dev/null || { cat "$work/said" >&2; exit 1; }
-        sleep 0.1
-    done
-    callgrind_control -i on "$(pgrep -nf "callgrind-out-file=$work/counts")" >/dev/null 2>&1
-    wait $!
-    callgrind_annotate --inclusive=yes --tree=caller --threshold=100 "$work/counts" >"$work/read"
+    script -qefc "exec valgrind --tool=callgrind --instr-atstart=no --callgrind-out-file=$work/counts build/bin/bulkhead bench scheduler --nodes $nodes --mix bench/mixes/$mix.yaml --decisions 60000 --rounds 1 -o json" "$work/said" >/dev/null &
+    local child=$!
+    said 'measuring decisions' && count on
+    said 'asking for gangs' && count off
+    wait "$child"
+    callgrind_annotate --inclusive=yes --tree=caller --threshold=100 "$work/counts" >"$work/read" 2>/dev/null
     # The line of the function itself begins with its instructions; those above it, of its callers, say how often: (N x).
     python3 - "$work/read" "$nodes" "$mix" <<'P'
 import re, sys
