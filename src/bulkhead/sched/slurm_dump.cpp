@@ -158,7 +158,7 @@ private:
                                     ? "give it shares of its own: Fairshare=parent is not read"
                                     : fmt::format("a whole number from 0 to {}", most_weight));
             tenant.weight = *number;
-            tenant.shares = *number;
+            tenant.shares = number;
         }
         if (name == "grptres")
             if (const auto gpus = gpus_in(value)) {
