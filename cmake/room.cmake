@@ -21,7 +21,12 @@ function(bulkhead_test target)
     BULKHEAD_SHARED_DIR="${CMAKE_SOURCE_DIR}/../shared")
   target_precompile_headers(${target} REUSE_FROM bulkhead_precompiled_tests)
   target_compile_options(${target} PRIVATE -O1)  # they are compiled more often than run
-  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900 LABELS ${part})
+  # Tenants' processes are looked for on the whole machine, so that only one such test can run at a time.
+  string(REGEX MATCH "^hw_container_" alone ${target})
+  if(alone)
+    set(alone RUN_SERIAL TRUE)
+  endif()
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900 LABELS ${part} ${alone})
 endfunction()
 
 function(bulkhead_program target)

@@ -15,7 +15,10 @@ void World::start_agent(std::uint32_t index) {
     agent.journal.resize(read->sound_bytes);
     agent.frames = read->next_sequence;
     ++agent.life;
-    agent.executor.emplace(NodeIdentity{.node = agent.name, .grade = Grade::simulated}, agent.key, read->records);
+    // Every other operator lets GPUs be reset.
+    agent.executor.emplace(
+        NodeIdentity{.node = agent.name, .grade = Grade::simulated, .limits = {}, .gpu_reset = index % 2 == 0},
+        agent.key, read->records);
     agent.session = 0;
     agent.welcomed = false;
     if (!carry(index, agent.executor->resume(agent_time(), agent.model.boot_id()))) return;
@@ -80,7 +83,7 @@ void World::begin_operation(std::uint32_t index, const Operation& operation) {
     const Duration takes = agent.model.duration(operation);
     auto answer = agent.model.carry_out(operation);
     if (!answer) return checkers_.hangs(agent.name);
-    checkers_.ended(agent.name, operation, answer->ok);
+    checkers_.ended(agent.name, agent.model, operation, answer->ok);
     at(takes.ms, Happening::operation_done, index, operations_.put({agent.life, operation, std::move(*answer)}));
 }
 

@@ -61,7 +61,10 @@ public:
     void reported(const std::string& node, const Report& report) const;  // for the trace alone
     void prepared(const std::string& node, Key lease);
     void begun(const std::string& node, const NodeModel& model, const Operation& operation);
-    void ended(const std::string& node, const Operation& operation, bool ok);
+    void ended(const std::string& node, const NodeModel& model, const Operation& operation, bool ok);
+    // A node has it in its journal that a GPU should take nobody new, and says so in the report of that number.
+    void drained(const std::string& node, const FaultReport& fault, std::int64_t report);
+    void acknowledged_report(const std::string& node, std::int64_t number);  // to the node: it is durable elsewhere
     void host_crashed(const std::string& node);
     void hangs(
         const std::string& node);  // an operation that will never answer; the node waits for it, for hours if need be
@@ -120,6 +123,20 @@ private:
     static LeaseSeen lease_in(const std::string& body);
     std::string node_named(std::int64_t key) const;
 
+    // Of GPUs that are drained or reset: checkers_drains.cpp.
+    struct Drain {
+        std::string why;
+        std::int64_t report = 0;
+        bool open = true;    // not all of it was burnt in since
+        bool known = false;  // to the control plane, durably
+        std::set<unsigned> burning = {};
+    };
+    void read_drain(const boost::json::object& record);
+    void check_drains(const LeaseSeen& lease);
+    void follow_burn_in(const std::string& node, const NodeModel& model, const Operation& operation, bool ok);
+    void check_reset(const std::string& node, const ResetGpu& reset);
+    static std::string gpu_name(const std::string& node, std::int64_t gpu);
+
     // Of what the hardware was made to do: checkers_hardware.cpp.
     void check_start(const std::string& node, const NodeModel& model, const StartTenant& start);
     void check_neighbours(const std::string& node, const Promised& mine, const StartTenant& start);
@@ -145,7 +162,9 @@ private:
     std::vector<std::string> just_taken_;                       // units, by the start that is being looked at
     std::set<std::string> leased_names_;             // every lease there ever was, whatever a backup has forgotten
     std::map<std::string, std::size_t> signatures_;  // of evidence: the leaf that first had it
-    std::map<std::string, std::set<std::string>> kernel_users_;  // node -> tenants since the last verified reboot
+    std::map<std::string, std::set<std::string>> kernel_users_;   // node -> tenants since the last verified reboot
+    std::map<std::string, Drain> drains_;                         // by GPU, the last of each
+    std::map<std::string, std::set<std::string>> leased_beside_;  // in this batch: lease -> GPUs drained then
     std::vector<std::string> said_in_calm_;
     bool calm_ = false;
     std::size_t calm_from_ = 0;

@@ -15,6 +15,7 @@ namespace json = boost::json;
 void Checkers::committed(const Batch& batch) {
     std::map<std::string, int> lease_records;  // "name/kind"
     std::set<std::string> wiped;               // "node/kind/device/slice"
+    leased_beside_.clear();
     for (const Leaf& leaf : batch.leaves) {
         if (leaf.index != std::ssize(entries_))
             violate(8, fmt::format("leaf {} follows {} leaves", leaf.index, entries_.size()));
@@ -32,6 +33,7 @@ void Checkers::committed(const Batch& batch) {
         if (kind == "leased" && !leased_names_.insert(lease).second)
             violate(8, fmt::format("{} names two leases", lease));
         if (kind == "wiped") check_wipe(record, wiped);
+        if (kind == "draining" || kind == "drain-over" || kind == "leased") read_drain(record);
     }
     check_rows(batch, lease_records, wiped);
 }
@@ -190,6 +192,7 @@ void Checkers::check_change(std::int64_t key, const LeaseSeen& old, const std::m
         violate(8, fmt::format("lease {} was held for {} and its usage says {}", name, usage_expected_[name],
                                usage_seen_[name]));
     if (from < 1 && (lease.phase == "preparing" || lease.phase == "active")) check_overlap(key, lease);
+    if (from < 1) check_drains(lease);
 }
 
 void Checkers::check_overlap(std::int64_t key, const LeaseSeen& lease) {

@@ -41,7 +41,8 @@ std::string described(const std::string& node, const Report& report) {
                                           : "not wiped",
                            wipe->why);
     const auto& fault = std::get<FaultReport>(report.what);
-    return fmt::format("{} says {}{} is broken: {}", node, word(fault.kind), fault.device, fault.why);
+    return fmt::format("{} says {}{} {}: {}", node, word(fault.kind), fault.device,
+                       fault.drain ? "takes nobody new" : "is broken", fault.why);
 }
 
 std::string described(const std::string& node, const Operation& operation) {
@@ -54,7 +55,10 @@ std::string described(const std::string& node, const Operation& operation) {
     if (const auto* stop = std::get_if<StopTenant>(&operation.what))
         return fmt::format("{} stops lease {}", node, stop->lease);
     if (const auto* wipe = std::get_if<Wipe>(&operation.what))
-        return fmt::format("{} wipes {} {} [{}+{}]", node, word(wipe->kind), wipe->device, wipe->start, wipe->size);
+        return fmt::format("{} wipes {} {} [{}+{}]{}", node, word(wipe->kind), wipe->device, wipe->start, wipe->size,
+                           wipe->burn_in ? " and burns it in" : "");
+    if (const auto* reset = std::get_if<ResetGpu>(&operation.what))
+        return fmt::format("{} resets gpu{}", node, reset->gpu);
     return {};
 }
 
@@ -88,6 +92,7 @@ void Checkers::begun(const std::string& node, const NodeModel& model, const Oper
         running_[node][start->lease] = {
             start->lease, promised_[start->lease].tenant, start->tier, start->gpus, start->drives, start->functions};
     }
+    if (const ResetGpu* reset = std::get_if<ResetGpu>(&operation.what)) check_reset(node, *reset);
 }
 
 void Checkers::check_start(const std::string& node, const NodeModel& model, const StartTenant& start) {
@@ -162,7 +167,8 @@ void Checkers::check_neighbours(const std::string& node, const Promised& mine, c
     }
 }
 
-void Checkers::ended(const std::string& node, const Operation& operation, bool ok) {
+void Checkers::ended(const std::string& node, const NodeModel& model, const Operation& operation, bool ok) {
+    follow_burn_in(node, model, operation, ok);
     // A start that failed has touched nothing: the model says so at once.
     if (const StartTenant* start = std::get_if<StartTenant>(&operation.what); start != nullptr && !ok) {
         running_[node].erase(start->lease);

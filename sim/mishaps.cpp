@@ -1,4 +1,6 @@
 // What goes wrong: each kind of mishap strikes again and again, a random while after the last of its kind.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
@@ -32,6 +34,8 @@ std::span<const World::MishapKind> World::mishap_kinds() {
         MishapKind{"stop fails", &Mishaps::stop_fails, &World::stop_fails},
         MishapKind{"partition", &Mishaps::partition, &World::partition},
         MishapKind{"slow node", &Mishaps::slow_node, &World::slow_node},
+        MishapKind{"gpu drained", &Mishaps::gpu_drained, &World::gpu_drained},
+        MishapKind{"memory stuck", &Mishaps::memory_stuck, &World::memory_stuck},
     };
     return all;
 }
@@ -106,6 +110,24 @@ void World::gpu_lost(std::uint32_t node) {
         carry(node, agent.executor->on_fault(
                         agent_time(),
                         {.kind = UnitKind::memory, .device = gpu, .why = "Xid 79: GPU has fallen off the bus"}));
+}
+
+// Each for a reason of its own, by which the checkers know it again.
+void World::gpu_drained(std::uint32_t node) {
+    Agent& agent = agents_[node];
+    const auto gpu = static_cast<std::uint16_t>(rng_.below(spec_.gpus));
+    if (!agent.executor) return;
+    const FaultReport drain{UnitKind::memory, gpu, fmt::format("Xid 63, number {}", ++drains_), true};
+    Outcome outcome = agent.executor->on_fault(agent_time(), drain);
+    const std::int64_t number = outcome.reports.empty() ? 0 : outcome.reports.back().number;
+    // One whose agent died before it was written down has not been seen by anybody.
+    if (carry(node, std::move(outcome))) checkers_.drained(agent.name, drain, number);
+}
+
+void World::memory_stuck(std::uint32_t node) {
+    const auto gpu = static_cast<std::uint16_t>(rng_.below(spec_.gpus));
+    std::uint32_t& lies = agents_[node].model.faults({UnitKind::memory, gpu}).lie;
+    lies = std::max(lies, 2u);
 }
 
 DeviceId World::some_device() {

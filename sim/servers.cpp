@@ -165,8 +165,10 @@ void World::tell_agents(std::uint32_t index, const Effects& effects) {
         checkers_.ordered(order.node, order.order);
         to_agent(index, order.session, order.order);
     }
-    for (const Effects::Acknowledge& ack : effects.acknowledgements)
+    for (const Effects::Acknowledge& ack : effects.acknowledgements) {
+        checkers_.acknowledged_report(ack.node, ack.number);
         to_agent(index, ack.session, AckMessage{ack.number});
+    }
     for (const Effects::Close& close : effects.closes) {
         to_agent(index, close.session, CloseMessage{close.why});
         server.sessions.erase(close.session);

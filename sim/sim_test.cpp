@@ -2,6 +2,8 @@
 // for each invariant within a stated number of seeds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/world.hpp"
 
 namespace bulkhead::sim {
@@ -24,14 +26,18 @@ std::string words_of(const RunResult& result) {
 
 TEST(Simulation, twenty_seeds_of_a_crowded_world_hold_every_invariant_under_every_fault) {
     const Spec spec = shortened("small");
-    std::map<std::string, std::uint64_t> faults;
+    std::map<std::string, std::uint64_t> faults, probes;
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const RunResult result = run(spec, seed);
         EXPECT_TRUE(result.violations.empty()) << words_of(result);
         for (const auto& [name, count] : result.faults) faults[name] += count;
+        for (const auto& [name, count] : result.probes) probes[name] += count;
     }
-    for (const char* name : {"power cut", "second leader", "agent killed", "wipe lies", "message lost", "partition"})
+    for (const char* name : {"power cut", "second leader", "agent killed", "wipe lies", "message lost", "partition",
+                             "gpu drained", "memory stuck"})
         EXPECT_GT(faults[name], 0u) << name << " never happened";
+    for (const char* name : {"record draining", "a drain was over", "a GPU was reset"})
+        EXPECT_GT(probes[name], 0u) << name << ": never";
 }
 
 TEST(Simulation, the_whole_world_holds_for_one_seed_of_each_kind_of_fault) {
@@ -82,10 +88,33 @@ INSTANTIATE_TEST_SUITE_P(Bugs, Planting,
                                          Plant{Planted::ignore_neighbours, 3, 3}, Plant{Planted::answer_early, 4, 3},
                                          Plant{Planted::start_early, 5, 5, "nodes"}, Plant{Planted::ignore_quota, 6, 3},
                                          Plant{Planted::evict_for_nothing, 7, 3},
-                                         Plant{Planted::forget_log_entry, 8, 1}),
+                                         Plant{Planted::forget_log_entry, 8, 1}, Plant{Planted::ignore_drains, 9, 3}),
                          [](const testing::TestParamInfo<Plant>& plant) {
                              return "invariant_" + std::to_string(plant.param.invariant);
                          });
+
+// No bug in the control plane brings this about, so the checker is shown what it must never see.
+TEST(Checking, a_gpu_that_is_reset_under_its_tenant_is_seen) {
+    Checkers checkers{{}};
+    const NodeModel model{{.node = "n", .gpus = 2}};
+    const auto resets_seen = [&](std::uint16_t gpu) {
+        checkers.begun("n", model, {1, ResetGpu{gpu}});
+        return std::ranges::count(checkers.violations(), 10, &Violation::invariant);
+    };
+    checkers.begun("n", model,
+                   {2, StartTenant{.lease = 7,
+                                   .tier = Tier::vm,
+                                   .gpus = {{.gpu = 1, .start = 0, .size = 4, .profile = "3g.40gb"}},
+                                   .drives = {},
+                                   .functions = {},
+                                   .tenant = {},
+                                   .mechanism = {},
+                                   .program = {}}});
+    EXPECT_EQ(resets_seen(0), 0) << "the tenant is on the other";
+    EXPECT_EQ(resets_seen(1), 1);
+    checkers.ended("n", model, {3, StopTenant{7}}, true);
+    EXPECT_EQ(resets_seen(1), 1) << "nobody is there any more";
+}
 
 }  // namespace
 }  // namespace bulkhead::sim

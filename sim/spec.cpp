@@ -17,6 +17,8 @@ constexpr Mishaps everything{
     .agent_killed = minutes(2),
     .host_crash = minutes(30),
     .gpu_lost = minutes(30),
+    .gpu_drained = minutes(20),
+    .memory_stuck = minutes(20),
     .wipe_fails = minutes(10),
     .wipe_lies = minutes(10),
     .wipe_hangs = minutes(30),
@@ -43,6 +45,8 @@ constexpr Mishaps disk_only{.server_killed = minutes(10),
 constexpr Mishaps nodes_only{.agent_killed = Duration{30'000},
                              .host_crash = minutes(10),
                              .gpu_lost = minutes(10),
+                             .gpu_drained = minutes(5),
+                             .memory_stuck = minutes(5),
                              .wipe_fails = minutes(3),
                              .wipe_lies = minutes(3),
                              .wipe_hangs = minutes(10),
@@ -50,7 +54,8 @@ constexpr Mishaps nodes_only{.agent_killed = Duration{30'000},
                              .stop_fails = minutes(5),
                              .agent_dies_at_journal = 20};
 
-constexpr Mishaps restores{.server_killed = minutes(30), .restore = minutes(30), .agent_killed = minutes(5)};
+constexpr Mishaps restores{
+    .server_killed = minutes(30), .restore = minutes(30), .agent_killed = minutes(5), .gpu_drained = minutes(5)};
 
 constexpr std::array all_specs{
     Spec{.name = "default", .about = "32 nodes of 8 GPUs, churn, and every fault there is", .mishaps = everything},

@@ -22,8 +22,10 @@ struct Mishaps {
     Duration restore{};        // from an old backup
     Duration clock_step{};     // the server's clock jumps, forwards or back
     Duration agent_killed{};
-    Duration host_crash{};  // the node reboots unasked
-    Duration gpu_lost{};    // falls off the bus; comes back after a repair
+    Duration host_crash{};    // the node reboots unasked
+    Duration gpu_lost{};      // falls off the bus; comes back after a repair
+    Duration gpu_drained{};   // works, and should take nobody new
+    Duration memory_stuck{};  // two passes do not wipe it; a reset would
     Duration wipe_fails{}, wipe_lies{}, wipe_hangs{};
     Duration start_fails{}, stop_fails{};
     Duration partition{};  // some nodes cannot reach the server for a while

@@ -163,6 +163,8 @@ private:
     void clock_step(std::uint32_t);
     void host_crash(std::uint32_t node);
     void gpu_lost(std::uint32_t node);
+    void gpu_drained(std::uint32_t node);
+    void memory_stuck(std::uint32_t node);
     void wipe_fails(std::uint32_t node);
     void wipe_lies(std::uint32_t node);
     void wipe_hangs(std::uint32_t node);
@@ -177,7 +179,7 @@ private:
     RunResult result_;
     std::int64_t now_ = 0, calm_at_ = 0;
     int calms_ = 0;
-    std::uint64_t order_ = 0, sessions_ = 0, requests_ = 0, workload_count_ = 0;
+    std::uint64_t order_ = 0, sessions_ = 0, requests_ = 0, workload_count_ = 0, drains_ = 0;
     std::priority_queue<Item> queue_;
     Disk disk_;
     std::vector<Server> servers_;

@@ -1,5 +1,5 @@
-// Whoever carries out operations on this node: a model in a file today, NVML, drives and hypervisors when `hw/` opens.
-// It decides nothing.
+// Whoever carries out operations on this node: a model in a file, GPUs behind NVML, or a process that has them (the
+// hands). It decides nothing.
 #pragma once
 
 #include <optional>
@@ -20,13 +20,17 @@ public:
     virtual Result<GpuNodeStatus> inventory() = 0;
     virtual std::string boot_id() = 0;
     virtual Grade grade() const = 0;  // how its results are known
-    // Takes any time; never waits.
+    // Takes any time; never waits. `invalid` and `exhausted` are about this one operation, which was not begun; any
+    // other error is about the hardware.
     virtual Result<> begin(Instant now, const Operation& operation) = 0;
     struct News {
         std::vector<OperationResult> results;
         std::vector<FaultReport> faults;
+        std::vector<TenantExit> exits;
     };
     virtual Result<News> poll(Instant now) = 0;
+    // Of what a tenant's command has printed; soon.
+    virtual Result<OutputPiece> output(const OutputPlace& place) = 0;
     virtual std::optional<Instant> next_due() const = 0;  // when polling has something to say, where that is known
 };
 

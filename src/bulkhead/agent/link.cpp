@@ -138,6 +138,8 @@ void Link::State::hear(wire::ControlMessage&& message, Clock::time_point now, st
         if (!std::exchange(asked_to_renew, false))
             return lose(Code::corrupt, "the server sent a certificate that nobody asked for", now, events);
         events.push_back(Renewed{std::move(renewed->certificate)});
+    } else if (const auto* wanted = std::get_if<wire::OutputWanted>(&message)) {
+        events.push_back(OutputWanted{wanted->request, wanted->place});
     } else if (auto* refusal = std::get_if<wire::NotRenewed>(&message)) {
         if (!std::exchange(asked_to_renew, false))
             return lose(Code::corrupt, "the server refused a certificate that nobody asked for", now, events);
@@ -275,6 +277,12 @@ Result<> Link::renew(const std::string& request) {
     if (!sent && sent.error().code == Code::exhausted) state_->give_up_why = sent.error().what;
     state_->asked_to_renew = sent.has_value();
     return sent;
+}
+
+Result<> Link::output(std::uint64_t request, const Result<OutputPiece>& piece) {
+    if (state_->phase != Phase::welcome) return fail(Code::unavailable, "no session is open to answer in");
+    // When the line is full, it is dropped: whoever waits for it asks again, and reports go first.
+    return state_->send(piece ? wire::Output{request, *piece, {}} : wire::Output{request, {}, piece.error().what});
 }
 
 void Link::set_identity(std::string certificate, std::string key) {

@@ -58,12 +58,16 @@ public:
     struct NotRenewed {  // the session goes on under the old certificate
         std::string why;
     };
+    struct OutputWanted {  // somebody wants to see what a command prints: answer with output()
+        std::uint64_t request = 0;
+        OutputPlace place;
+    };
     struct Lost {     // the session is over, or an attempt failed; the next one is under way by itself
         Code code{};  // denied: the server does not want this node (revoked, expired, unknown)
         std::string why;
         Duration next_attempt_in;
     };
-    using Event = std::variant<Connected, Welcome, OrderArrived, Acked, Renewed, NotRenewed, Lost>;
+    using Event = std::variant<Connected, Welcome, OrderArrived, Acked, Renewed, NotRenewed, OutputWanted, Lost>;
 
     static Result<std::unique_ptr<Link>> open(const Options& options);
     ~Link();
@@ -83,6 +87,9 @@ public:
     // After Welcome: asks for a new certificate (PKCS#10, PEM). One answer follows, Renewed or NotRenewed, unless the
     // session is lost before. `conflict`: it was asked already.
     Result<> renew(const std::string& request);
+
+    // An answer to OutputWanted: a piece, or why there is none.
+    Result<> output(std::uint64_t request, const Result<OutputPiece>& piece);
 
     // For a renewed certificate: used from the next attempt on.
     void set_identity(std::string certificate, std::string key);

@@ -55,6 +55,7 @@ public:
     void on_report(const std::string&, std::uint64_t, Report&&) override {}
     void on_heartbeat(const std::string&, std::uint64_t) override { ++heartbeats; }
     void on_renewal(const std::string&, std::uint64_t, std::string&&) override {}
+    void on_output(const std::string&, std::uint64_t, wire::Output&&) override {}
     void on_gone(const std::string&, std::uint64_t, std::string_view) override {}
     std::atomic<wire::AgentServer*> server = nullptr;
     std::atomic<std::int64_t> heartbeats = 0;

@@ -34,7 +34,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using wire::AgentServer;
 
-constexpr auto patience = 5s;
+constexpr auto patience = 30s;  // for machines that are busy; nothing waits it out
 
 // Notes what it hears, welcomes whoever says hello, and can be waited for.
 class Control final : public AgentServer::Handler {
@@ -73,6 +73,10 @@ public:
             server.load()->renewed(session, *made);
         else
             server.load()->not_renewed(session, made.error().what);
+    }
+    void on_output(const std::string& node, std::uint64_t session, wire::Output&& output) override {
+        note({"output", node, session, static_cast<std::int64_t>(output.request),
+              output.why.empty() ? output.piece.bytes : "none: " + output.why});
     }
     void on_gone(const std::string& node, std::uint64_t session, std::string_view why) override {
         note({"gone", node, session, 0, std::string{why}});
@@ -530,6 +534,24 @@ TEST_F(Line, a_refused_renewal_leaves_the_session_as_it_is) {
     EXPECT_EQ(one->expect<Link::Acked>().number, 1);
     EXPECT_EQ(control.wait_for("report").session, session);
     EXPECT_EQ(control.count("gone"), 0u);
+}
+
+TEST_F(Line, what_a_command_prints_is_asked_for_and_told_in_both_cases) {
+    start();
+    auto one = link(fleet().node("node-1"));
+    const auto session = one->expect<Link::Welcome>().session;
+    server->ask(session, {41, {7, true, 1'000}});
+    const auto wanted = one->expect<Link::OutputWanted>();
+    EXPECT_EQ(wanted.request, 41u);
+    EXPECT_EQ(wanted.place, (OutputPlace{7, true, 1'000}));
+    ASSERT_TRUE((*one)->output(41, OutputPiece{1'000, "\xff hello"}));
+    EXPECT_EQ(control.wait_for("output").why, "\xff hello");
+    ASSERT_TRUE((*one)->output(42, fail(Code::not_found, "it has ended")));
+    const auto none = control.wait_for("output", 2);
+    EXPECT_EQ(none.number, 42);
+    EXPECT_EQ(none.why, "none: it has ended");
+    EXPECT_EQ((*one)->output(43, OutputPiece{0, std::string(output_piece_bytes_max + 1, 'x')}).error().code,
+              Code::invalid);
 }
 
 TEST_F(Line, takes_no_more_agents_than_it_was_built_for) {

@@ -1,6 +1,7 @@
 #include "bulkhead/agent/model_hardware.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,6 +46,10 @@ Result<> ModelHardware::begin(Instant now, const Operation& operation) {
     const Duration takes{model_.duration(operation).ms * time_thousandths_ / 1000};
     due_.emplace(now + takes, operation);
     return {};
+}
+
+Result<OutputPiece> ModelHardware::output(const OutputPlace& place) {
+    return fail(Code::not_found, fmt::format("lease {} prints nothing: this node is a model", place.lease), "");
 }
 
 Result<Hardware::News> ModelHardware::poll(Instant now) {

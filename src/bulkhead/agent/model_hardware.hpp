@@ -24,6 +24,7 @@ public:
     Grade grade() const override { return Grade::simulated; }
     Result<> begin(Instant now, const Operation& operation) override;
     Result<News> poll(Instant now) override;
+    Result<OutputPiece> output(const OutputPlace& place) override;
     std::optional<Instant> next_due() const override;
 
     // For tests and demonstrations: switch faults, look inside. Save what was changed.

@@ -34,7 +34,18 @@ Result<std::unique_ptr<Runner>> Runner::open(RunnerSettings settings, evidence::
     return runner;
 }
 
+// Whoever ended over one odd order would be given it again by the journal, and never do anything else.
 Result<> Runner::carry(Instant now, const Outcome& outcome) {
+    std::vector<OperationResult> refused;
+    if (const auto carried = carry_out(now, outcome, refused); !carried) return carried;
+    for (std::size_t i = 0; i < refused.size(); ++i) {  // what follows from one may be refused as well
+        const OperationResult result = refused[i];
+        if (const auto carried = carry_out(now, executor_.on_result(now, result), refused); !carried) return carried;
+    }
+    return {};
+}
+
+Result<> Runner::carry_out(Instant now, const Outcome& outcome, std::vector<OperationResult>& refused) {
     if (broken_) return std::unexpected(*broken_);
     const auto broken = [this](const Error& why) {
         broken_ = why;
@@ -42,8 +53,14 @@ Result<> Runner::carry(Instant now, const Outcome& outcome) {
     };
     if (!outcome.ignored.empty()) notes_.push_back(outcome.ignored);
     if (const auto durable = journal_.append(outcome.journal); !durable) return broken(durable.error());
-    for (const Operation& operation : outcome.begin)
-        if (const auto begun = hardware_->begin(now, operation); !begun) return broken(begun.error());
+    for (const Operation& operation : outcome.begin) {
+        const auto begun = hardware_->begin(now, operation);
+        if (begun) continue;
+        const Error& why = begun.error();
+        if (why.code != Code::invalid && why.code != Code::exhausted) return broken(why);
+        notes_.push_back(fmt::format("operation {} was not begun: {}", operation.number, why.what));
+        refused.push_back({.number = operation.number, .why = why.what, .untouched = true});
+    }
     for (const Report& report : outcome.reports) deliver_(report);
     if (const auto compacted = compact_if_large(); !compacted) return broken(compacted.error());
     return {};
@@ -92,6 +109,8 @@ Result<> Runner::poll(Instant now) {
     }
     for (const FaultReport& fault : news->faults)
         if (const auto carried = carry(now, executor_.on_fault(now, fault)); !carried) return carried;
+    for (const TenantExit& exit : news->exits)
+        if (const auto carried = carry(now, executor_.on_exit(now, exit)); !carried) return carried;
     return carry(now, executor_.tick(now));
 }
 

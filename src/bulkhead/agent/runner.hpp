@@ -8,7 +8,7 @@
 //
 // An error from any of these, but a `conflict` from welcome, means that the journal or the hardware cannot be relied on
 // any more: nothing further is done, and every later call says so again. End the process; a new one takes up the
-// journal.
+// journal. An operation that the hardware refuses to begin is no such error: it has failed, and with it its lease.
 #pragma once
 
 #include <filesystem>
@@ -46,6 +46,8 @@ public:
     Result<> acknowledge(std::int64_t number);
     Result<> poll(Instant now);
 
+    // What a tenant's command has printed. An error is the asker's alone: the runner goes on.
+    Result<OutputPiece> output(const OutputPlace& place) { return hardware_->output(place); }
     Result<Hello> hello();
     std::vector<Report> unacknowledged() const;
     std::optional<Instant> next_due() const;
@@ -58,6 +60,7 @@ private:
     Runner(RunnerSettings settings, Executor executor, JournalFile journal, std::unique_ptr<Hardware> hardware,
            Deliver deliver);
     Result<> carry(Instant now, const Outcome& outcome);
+    Result<> carry_out(Instant now, const Outcome& outcome, std::vector<OperationResult>& refused);
     Result<> compact_if_large();
 
     RunnerSettings settings_;

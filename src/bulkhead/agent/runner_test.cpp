@@ -125,7 +125,7 @@ TEST(Runner, a_torn_end_is_cut_off_and_told) {
         life.order(all(1));
     }
     const auto whole = fs::file_size(folder / "journal");
-    std::ofstream{folder / "journal", std::ios::app | std::ios::binary} << "BHJ1 and then the power went";
+    std::ofstream{folder / "journal", std::ios::app | std::ios::binary} << "BHJ2 and then the power went";
     Life life{folder};
     const auto notes = life.runner->take_notes();
     ASSERT_EQ(notes.size(), 1u);
@@ -206,6 +206,58 @@ TEST(Runner, when_the_disk_fails_nothing_leaves_any_more) {
     life.runner.reset();
     Life next{folder};
     EXPECT_TRUE(next.runner->executor().ledger().leases.empty()) << "what was not durable has not happened";
+}
+
+// Hardware that begins nothing, and says why not.
+class Refusing : public Hardware {
+public:
+    Refusing(std::unique_ptr<ModelHardware> model, Code code) : model_{std::move(model)}, code_{code} {}
+    Result<GpuNodeStatus> inventory() override { return model_->inventory(); }
+    std::string boot_id() override { return model_->boot_id(); }
+    Grade grade() const override { return model_->grade(); }
+    Result<> begin(Instant, const Operation&) override { return fail(code_, "512 are under way", "wait"); }
+    Result<News> poll(Instant now) override { return model_->poll(now); }
+    Result<OutputPiece> output(const OutputPlace&) override { return OutputPiece{}; }
+    std::optional<Instant> next_due() const override { return model_->next_due(); }
+
+private:
+    std::unique_ptr<ModelHardware> model_;
+    Code code_;
+};
+
+TEST(Runner, what_the_hardware_says_of_one_operation_is_that_ones_failure) {
+    struct Row {
+        const char* says;
+        Code code;
+        bool lives;
+    };
+    const Row rows[] = {
+        {"an odd order", Code::invalid, true},
+        {"one more than it takes at once", Code::exhausted, true},
+        {"hardware that is gone", Code::unavailable, false},
+        {"a line that cannot be understood", Code::corrupt, false},
+    };
+    for (const Row& row : rows) {
+        SCOPED_TRACE(row.says);
+        const Folder folder;
+        auto model = ModelHardware::open(folder / "model", small());
+        ASSERT_TRUE(model);
+        std::vector<Report> reports;
+        auto runner = Runner::open({.identity = {.node = "node-1"}, .journal = folder / "journal"}, key(),
+                                   std::make_unique<Refusing>(std::move(*model), row.code),
+                                   [&](const Report& report) { reports.push_back(report); }, {1'000});
+        ASSERT_TRUE(runner) << runner.error().what;
+        const Order order{1, Sanitize{.wipes = {{UnitKind::memory, 0, 0, 8, 7}, {UnitKind::drive, 0, 0, 1, 8}}}};
+        EXPECT_EQ((*runner)->handle({1'000}, order).has_value(), row.lives);
+        EXPECT_EQ((*runner)->poll({2'000}).has_value(), row.lives);
+        EXPECT_EQ((*runner)->hello().has_value(), row.lives);
+        ASSERT_EQ(reports.size(), row.lives ? 2u : 0u) << "each of the two wipes has failed";
+        for (const Report& report : reports) {
+            EXPECT_FALSE(std::get<WipeReport>(report.what).verified);
+            EXPECT_THAT(std::get<WipeReport>(report.what).why, HasSubstr("512 are under way"));
+        }
+        EXPECT_EQ((*runner)->take_notes().size(), row.lives ? 2u : 0u);
+    }
 }
 
 // A process that works as fast as it can, and is killed whenever: what it leaves behind is taken up by the next one.

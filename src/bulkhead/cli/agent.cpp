@@ -1,24 +1,25 @@
-// `agent`: one node's side, on a model of a node until there is hardware under it.
+// `agent`: one node's side, on its GPUs or on a model of a node.
 #include <fmt/core.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "bulkhead/agent/enrol.hpp"
-#include "bulkhead/agent/link.hpp"
+#include "bulkhead/agent/gpu_hardware.hpp"
+#include "bulkhead/agent/hands.hpp"
+#include "bulkhead/agent/line_account.hpp"
+#include "bulkhead/agent/line_calls.hpp"
 #include "bulkhead/agent/model_hardware.hpp"
-#include "bulkhead/agent/renewal.hpp"
-#include "bulkhead/agent/runner.hpp"
 #include "bulkhead/auth/secret_file.hpp"
+#include "bulkhead/cli/agent_loop.hpp"
+#include "bulkhead/cli/clock.hpp"
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/input.hpp"
+#include "bulkhead/cli/stop_signal.hpp"
 #include "bulkhead/gpu/amd.hpp"
 #include "bulkhead/gpu/board.hpp"
 #include "bulkhead/shell/keys.hpp"
@@ -35,13 +36,10 @@ struct AgentOptions {
     std::string server, ca_file, ca_fingerprint, token, token_file, name, site = "local", zone, rack, folder;
     NodeModelSpec model;
     std::int64_t speed = 1000;
+    std::string hardware = "model", user;
+    agent::GpuHardwareSettings gpu;
     bool enrol_only = false;
 };
-
-Instant clock_now() {
-    using namespace std::chrono;
-    return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
-}
 
 // What a usual machine with these GPUs can do, so that a simulated one is worth asking.
 void furnish(NodeModelSpec& spec, const std::string& name) {
@@ -62,18 +60,14 @@ void furnish(NodeModelSpec& spec, const std::string& name) {
     spec.versions = {{Component::driver, "580.159.04"}, {Component::container_toolkit, "1.19.1"}};
 }
 
-Result<agent::Identity> identity_of(const AgentOptions& options) {
-    auto known = agent::load_identity(options.folder);
-    // Only a machine that is no node yet is enrolled; one whose files are damaged, or that others could read, is told
-    // so.
+// What enrolling takes, read while files of root's can be; nothing when the machine is a node already.
+Result<std::optional<agent::EnrolOptions>> enrolment_of(const AgentOptions& options, const std::string& folder) {
     std::error_code ignored;
-    if (known || known.error().code != Code::not_found || fs::exists(options.folder + "/node.json", ignored))
-        return known;
+    if (fs::exists(folder + "/node.json", ignored)) return std::nullopt;
     agent::EnrolOptions wish{.server = {.address = options.server, .ca_fingerprint = options.ca_fingerprint},
                              .name = options.name,
                              .token = options.token,
-                             .spec = {.site = options.site, .zone = options.zone, .rack = options.rack},
-                             .folder = options.folder};
+                             .spec = {.site = options.site, .zone = options.zone, .rack = options.rack}};
     if (!options.ca_file.empty()) {
         auto ca = read_file(options.ca_file);
         if (!ca) return std::unexpected(ca.error());
@@ -87,115 +81,99 @@ Result<agent::Identity> identity_of(const AgentOptions& options) {
     if (wish.token.empty() || wish.server.address.empty() || wish.name.empty())
         return fail(Code::invalid, "this machine is no node yet, and enrolling it takes --server, --name and a token",
                     "`bulkhead token node NAME` makes one");
-    return agent::enrol(wish);
+    return wish;
 }
 
-// The one loop of an agent: what the link hears goes to the runner, what the runner reports goes to the link.
-class Agent {
-public:
-    Agent(std::unique_ptr<agent::Link> link, agent::Renewal renewal, shell::Log& log)
-        : link_{std::move(link)}, renewal_{std::move(renewal)}, log_{log} {}
+// Only a machine that is no node yet is enrolled; one whose files are damaged, or that others could read, is told so.
+Result<agent::Identity> identity_of(const std::string& folder, std::optional<agent::EnrolOptions> wish) {
+    if (!wish) return agent::load_identity(folder);
+    wish->folder = folder;
+    return agent::enrol(*wish);
+}
 
-    void deliver(const Report& report) {
-        if (!welcome_) return;  // said again after the next welcome
-        if (const auto sent = link_->report(report); !sent)
-            log_.error("a report cannot be sent", {{"what", sent.error().what}});
-    }
-
-    Result<> run(agent::Runner& runner) {
-        while (!asked_to_stop()) {
-            for (const agent::Link::Event& event : link_->wait(patience(runner))) {
-                const auto done = std::visit([&](const auto& what) { return on(runner, what); }, event);
-                if (!done) return done;
-            }
-            if (welcome_) renew_when_due();
-            if (auto polled = runner.poll(clock_now()); !polled) return polled;
-            for (const std::string& note : runner.take_notes()) log_.info("note", {{"what", note}});
-        }
-        return {};
-    }
-
-private:
-    static bool asked_to_stop() {
-        sigset_t set;
-        sigemptyset(&set);
-        sigaddset(&set, SIGINT);
-        sigaddset(&set, SIGTERM);
-        const timespec now{};
-        return sigtimedwait(&set, nullptr, &now) > 0;
-    }
-
-    static std::chrono::milliseconds patience(const agent::Runner& runner) {
-        constexpr std::int64_t longest = 250;  // how long a signal may have to wait
-        const auto due = runner.next_due();
-        if (!due) return std::chrono::milliseconds{longest};
-        return std::chrono::milliseconds{std::clamp<std::int64_t>(due->ms - clock_now().ms, 0, longest)};
-    }
-
-    Result<> on(agent::Runner& runner, const agent::Link::Connected&) {
-        auto hello = runner.hello();
-        if (!hello) return std::unexpected(hello.error());
-        const auto said = link_->hello(*hello);
-        // The line was lost again at once: the next events say so, and the next attempt is under way.
-        if (!said && said.error().code == Code::unavailable) return {};
-        return said;
-    }
-    Result<> on(agent::Runner& runner, const agent::Link::Welcome& welcome) {
-        if (auto taken = runner.welcome(clock_now(), welcome.epoch); !taken) {
-            if (taken.error().code != Code::conflict) return taken;
-            link_->reconnect(taken.error().what);
-            return {};
-        }
-        log_.info("welcome", {{"epoch", welcome.epoch}, {"session", static_cast<std::int64_t>(welcome.session)}});
-        welcome_ = true;
-        for (const Report& report : runner.unacknowledged()) deliver(report);
-        return {};
-    }
-    Result<> on(agent::Runner& runner, const agent::Link::OrderArrived& arrived) {
-        return runner.handle(clock_now(), arrived.order);
-    }
-    Result<> on(agent::Runner& runner, const agent::Link::Acked& acked) { return runner.acknowledge(acked.number); }
-    // Whatever goes wrong with a new certificate, the old one is good for a while yet, and the session goes on.
-    void renew_when_due() {
-        const auto request = renewal_.request(clock_now());
-        if (!request) return not_renewed(request.error().what);
-        if (!*request) return;
-        if (const auto sent = link_->renew(**request); !sent) not_renewed(sent.error().what);
-    }
-    void not_renewed(std::string_view why) {
-        log_.warning("the certificate is not renewed", {{"why", why}, {"ends", print(renewal_.ends())}});
-    }
-    Result<> on(agent::Runner&, const agent::Link::NotRenewed& refusal) {
-        not_renewed(refusal.why);
-        return {};
-    }
-    Result<> on(agent::Runner&, const agent::Link::Renewed& answer) {
-        auto renewed = renewal_.accept(answer.certificate, clock_now());
-        if (!renewed) {
-            not_renewed(renewed.error().what);
-            return {};
-        }
-        log_.info("the certificate is renewed", {{"ends", print(renewal_.ends())}});
-        link_->set_identity(std::move(renewed->certificate), std::move(renewed->key));
-        link_->reconnect("the certificate was renewed");  // proves it, and ends the old one
-        return {};
-    }
-    Result<> on(agent::Runner&, const agent::Link::Lost& lost) {
-        welcome_ = false;
-        log_.warning("the line is down", {{"why", lost.why}, {"next_ms", lost.next_attempt_in.ms}});
-        return {};
-    }
-
-    std::unique_ptr<agent::Link> link_;
-    agent::Renewal renewal_;
-    shell::Log& log_;
-    bool welcome_ = false;
+// As whom and where the half that speaks to the network works, and who works for it.
+struct Standing {
+    agent::LineAccount account;
+    std::string folder;                   // of identity and journal
+    std::unique_ptr<agent::Hands> hands;  // none: a model
+    bool was_stopped = false;             // while it waited for hands
 };
+
+// Started before anything here has a thread or a socket. They are this very program, whatever lies at its path now.
+Result<std::unique_ptr<agent::Hands>> start_hands(const AgentOptions& options) {
+    const agent::GpuHardwareSettings& gpu = options.gpu;
+    std::vector<std::string> words{"/proc/self/exe", "agent-hands", "--data",    options.folder,
+                                   "--nvml",         gpu.nvml,      "--cuda",    gpu.cuda,
+                                   "--mps",          gpu.mps,       "--runtime", gpu.runtime,
+                                   "--nvidia-smi",   gpu.smi,       "--burn-in", std::to_string(gpu.burn_in_passes)};
+    if (gpu.allow_gpu_reset) words.emplace_back("--allow-gpu-reset");
+    if (!gpu.time_slice.empty()) words.insert(words.end(), {"--time-slice", gpu.time_slice});
+    return agent::Hands::start(words, asked_to_stop);
+}
+
+Result<Standing> stand(AgentOptions& options) {
+    Standing standing{.account = {.ids = {::geteuid(), ::getegid()}, .name = std::to_string(::geteuid())},
+                      .folder = options.folder,
+                      .hands = nullptr};
+    if (options.hardware != "gpu") {
+        if (auto made = shell::make_directory(options.folder); !made) return std::unexpected(made.error());
+        return standing;
+    }
+    if (::geteuid() == 0) {
+        auto account = agent::line_account(options.user, options.gpu.first_id);
+        if (!account) return std::unexpected(account.error());
+        standing.account = *std::move(account);
+    }
+    std::error_code failed;
+    options.folder = fs::absolute(options.folder, failed).lexically_normal().string();
+    if (options.folder.ends_with('/')) options.folder.pop_back();
+    if (auto made = agent::make_line_folder(options.folder, standing.account.ids); !made)
+        return std::unexpected(made.error());
+    standing.folder = agent::line_folder(options.folder);
+    if (options.enrol_only) return standing;
+    auto hands = start_hands(options);
+    if (!hands) return std::unexpected(hands.error());
+    standing.hands = *std::move(hands);
+    standing.was_stopped = !standing.hands;
+    return standing;
+}
+
+// What faces the network has nothing that it does not need. Its folder may lie below folders that are root's alone, so
+// it stays in it.
+Result<> give_up_rights(Standing& standing) {
+    if (standing.account.ids.user != ::geteuid()) {
+        if (::chdir(standing.folder.c_str()) != 0)
+            return fail(Code::unavailable, fmt::format("{} cannot be entered", standing.folder), "check its mode");
+        standing.folder = ".";
+        int at_its_end =
+            0;  // a signal that the kernel sends when whoever started us ends; it forgets that with the user
+        ::prctl(PR_GET_PDEATHSIG, &at_its_end, 0, 0, 0);
+        if (auto less = container::give_up_root(standing.account.ids); !less) return less;
+        if (at_its_end != 0) ::prctl(PR_SET_PDEATHSIG, at_its_end, 0, 0, 0);
+    }
+    return agent::filter_line_calls();
+}
+
+// GPUs behind our hands, or a model in a file.
+Result<std::unique_ptr<agent::Hardware>> hardware_of(AgentOptions& options, Standing& standing,
+                                                     const std::string& name) {
+    if (standing.hands) return std::unique_ptr<agent::Hardware>{std::move(standing.hands)};
+    furnish(options.model, name);
+    auto opened = agent::ModelHardware::open(options.folder + "/model", options.model, options.speed);
+    if (!opened) return std::unexpected(opened.error());
+    return std::unique_ptr<agent::Hardware>{*std::move(opened)};
+}
 
 int run_agent(AgentOptions options, Context& context) {
     shell::Server::hold_signals();
-    if (auto made = shell::make_directory(options.folder); !made) return report(context, made.error());
-    const auto identity = identity_of(options);
+    auto standing = stand(options);
+    if (!standing) return report(context, standing.error());
+    if (standing->was_stopped) return done;
+    const std::string where = standing->folder;
+    auto wish = enrolment_of(options, where);
+    if (!wish) return report(context, wish.error());
+    if (auto less = give_up_rights(*standing); !less) return report(context, less.error());
+    const auto identity = identity_of(standing->folder, *std::move(wish));
     if (!identity) return report(context, identity.error());
     if (options.enrol_only) {
         context.out << fmt::format("this machine is node {} of {}\n", identity->name, identity->agents);
@@ -203,24 +181,32 @@ int run_agent(AgentOptions options, Context& context) {
     }
     const auto key = evidence::SigningKey::from_seed(identity->evidence_seed);
     if (!key) return report(context, key.error());
-    furnish(options.model, identity->name);
-    auto hardware = agent::ModelHardware::open(options.folder + "/model", options.model, options.speed);
+    const std::string_view hands = !standing->hands                  ? "none"
+                                   : standing->hands->have_network() ? "with a network"
+                                                                     : "without a network";
+    auto hardware = hardware_of(options, *standing, identity->name);
     if (!hardware) return report(context, hardware.error());
+    const std::string_view grade = word((*hardware)->grade());
     auto link = agent::Link::open(
         {.address = identity->agents, .ca = identity->ca, .certificate = identity->certificate, .key = identity->key});
     if (!link) return report(context, link.error());
     shell::Log log;
-    auto renewal = agent::Renewal::of(*identity, options.folder);
+    auto renewal = agent::Renewal::of(*identity, standing->folder);
     if (!renewal) return report(context, renewal.error());
-    Agent node{*std::move(link), *std::move(renewal), log};
+    AgentLoop node{*std::move(link), *std::move(renewal), log};
     auto runner = agent::Runner::open(
-        {.identity = {.node = identity->name}, .journal = options.folder + "/journal"}, *key, *std::move(hardware),
-        [&node](const Report& report) { node.deliver(report); }, clock_now());
+        {.identity = {.node = identity->name, .gpu_reset = options.gpu.allow_gpu_reset},
+         .journal = standing->folder + "/journal"},
+        *key, *std::move(hardware), [&node](const Report& report) { node.deliver(report); }, clock_now());
     if (!runner) return report(context, runner.error());
     log.info("the agent runs", {{"node", identity->name},
                                 {"server", identity->agents},
-                                {"gpus", std::int64_t{options.model.gpus}},
-                                {"model", options.model.gpu_model}});
+                                {"hardware", options.hardware},
+                                {"grade", grade},
+                                {"user", standing->account.name},
+                                {"confined", standing->account.ids.user == 0 ? "system calls" : "yes"},
+                                {"hands", hands},
+                                {"folder", where}});
     const auto ended = node.run(**runner);
     if (!ended) return report(context, ended.error());
     return done;
@@ -229,14 +215,50 @@ int run_agent(AgentOptions options, Context& context) {
 }  // namespace
 
 void add_agent(Command program, Context& context) {
-    Command command = program.add_subcommand("agent", "Run a node's agent, on a model of a node.");
+    Command command = program.add_subcommand("agent", "Run a node's agent, on its GPUs or on a model of a node.");
     auto options = std::make_shared<AgentOptions>();
     command.description(
-        "Run a node's agent, on a model of a node.\n\n"
+        "Run a node's agent, on its GPUs or on a model of a node.\n\n"
         "The first start enrols the machine with a one-time token and keeps its keys below DIR; later\n"
         "starts need only --data.\n\n"
-        "There is no GPU behind it yet: a model of a node, in a file, stands in, and everything it states says "
-        "simulated.");
+        "--hardware gpu works on what NVML shows, and is started as root: a process of its own, with no network, cuts\n"
+        "GPUs, runs tenants' commands in the process and container tiers, and wipes what they leave; the one that "
+        "speaks\nto the control plane gives root up first. Otherwise a model of a node, in a file, stands in, and "
+        "everything it\nstates says simulated.");
+    command.add_option("--hardware", options->hardware, "gpu or model. Default: model.")
+        .one_of({"gpu", "model"})
+        .type_name("WHICH");
+    command
+        .add_option("--user", options->user,
+                    "With gpu, as whom to speak to the network: a name or a number. Default: bulkhead where there is "
+                    "such a user, otherwise the number 999999.")
+        .type_name("USER");
+    command.add_option("--nvml", options->gpu.nvml, "NVML's library. Default: libnvidia-ml.so.1.").type_name("LIBRARY");
+    command.add_option("--cuda", options->gpu.cuda, "The CUDA driver's. Default: libcuda.so.1.").type_name("LIBRARY");
+    command.add_option("--mps", options->gpu.mps, "The MPS control program. Default: nvidia-cuda-mps-control.")
+        .type_name("PROGRAM");
+    command
+        .add_option(
+            "--time-slice", options->gpu.time_slice,
+            "How long a turn is on GPUs that are shared by turns: default, short, medium or long. Default: as it "
+            "is.")
+        .one_of({"default", "short", "medium", "long"})
+        .type_name("LENGTH");
+    command
+        .add_option("--nvidia-smi", options->gpu.smi,
+                    "Resets GPUs and sets time slices, where that is wanted. Default: nvidia-smi.")
+        .type_name("PROGRAM");
+    command.add_flag(
+        "--allow-gpu-reset", options->gpu.allow_gpu_reset,
+        "Reset a GPU that nobody is on when wiping it twice has not helped. It disturbs whatever is joined "
+        "to it\nby NVLink; without this it is quarantined at once.");
+    command
+        .add_option("--burn-in", options->gpu.burn_in_passes,
+                    "Passes of overwriting and reading back before a GPU returns from quarantine. Default: 8.")
+        .within(1, 1000)
+        .type_name("PASSES");
+    command.add_option("--runtime", options->gpu.runtime, "The OCI runtime. Default: /usr/bin/crun.")
+        .type_name("PROGRAM");
     command.add_option("--data", options->folder, "Where identity, journal and model are kept.")
         .required()
         .type_name("DIR");

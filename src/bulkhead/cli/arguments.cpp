@@ -24,6 +24,7 @@ Command Command::add_subcommand(const std::string& name, const std::string& abou
 }
 
 Command Command::require_subcommand() const { return Command{*app_->require_subcommand(1)}; }
+Command Command::hidden() const { return Command{*app_->group("")}; }
 Command Command::description(const std::string& text) const { return Command{*app_->description(text)}; }
 Command Command::footer(const std::string& text) const { return Command{*app_->footer(text)}; }
 

@@ -43,6 +43,7 @@ public:
 
     Command add_subcommand(const std::string& name, const std::string& about) const;
     Command require_subcommand() const;
+    Command hidden() const;  // from the help: other programs call it, people do not
     Command description(const std::string& text) const;
     Command footer(const std::string& text) const;
 

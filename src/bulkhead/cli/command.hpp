@@ -39,9 +39,14 @@ void add_schema(Command program, Context& context);
 void add_up(Command program, Context& context);
 void add_serve(Command program, Context& context);
 void add_agent(Command program, Context& context);
+void add_agent_hands(Command program, Context& context);
+void add_scrub(Command program, Context& context);
+void add_probe(Command program, Context& context);
 
 // Those that ask a server.
 void add_apply(Command program, Context& context);
+void add_logs(Command program, Context& context);
+void add_run(Command program, Context& context);
 void add_get(Command program, Context& context);
 void add_describe(Command program, Context& context);
 void add_delete(Command program, Context& context);

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "bulkhead/base/nearest.hpp"
+#include "bulkhead/cli/clock.hpp"
 #include "bulkhead/cli/command.hpp"
 #include "bulkhead/cli/contract_text.hpp"
 #include "bulkhead/cli/input.hpp"
@@ -26,11 +27,6 @@ struct ContractOptions {
     std::string threat_model;
     std::string as_tenant;
 };
-
-Instant clock_now() {
-    using namespace std::chrono;
-    return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
-}
 
 // What the files are judged as of: what the person says, else when the nodes were observed, else now.
 Result<Instant> moment_of(const ContractOptions& options, const Snapshot& snapshot) {

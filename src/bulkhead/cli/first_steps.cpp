@@ -6,27 +6,64 @@
 
 namespace bulkhead::cli {
 
-const std::string_view first_policy = R"(apiVersion: bulkhead.dev/v1alpha1
-kind: FleetPolicy
-metadata: {name: fleet}
+namespace {
+
+// What one machine can show: a lease's life from command to certificate.
+std::string steps_on_real_gpus(int gpus) {
+    return fmt::format(R"(# Two teams of one organisation, and a command of one of them on a whole GPU.
+apiVersion: bulkhead.dev/v1alpha1
+kind: Tenant
+metadata: {{name: vision}}
+spec: {{class: frontier-training, quota: {{limit: {}}}}}
+---
+apiVersion: bulkhead.dev/v1alpha1
+kind: Tenant
+metadata: {{name: speech}}
+spec: {{class: research, quota: {{limit: 1}}}}
+---
+apiVersion: bulkhead.dev/v1alpha1
+kind: GpuWorkload
+metadata: {{name: hello}}
 spec:
-  threatModel: cloud
-  sites: [{name: local, jurisdiction: eu}]
-)";
+  tenant: vision
+  gpu: {{count: 1}}
+  cpu: 1
+  memory: 2Gi
+  command: [/bin/sh, -c, "echo $BULKHEAD_TENANT has $CUDA_VISIBLE_DEVICES; ls /dev; id"]
+)",
+                       gpus);
+}
+
+}  // namespace
+
+std::string first_policy(const FleetShape& shape) {
+    return fmt::format(R"(apiVersion: bulkhead.dev/v1alpha1
+kind: FleetPolicy
+metadata: {{name: fleet}}
+spec:
+  threatModel: {}
+  sites: [{{name: local, jurisdiction: eu}}]
+)",
+                       shape.real ? "internal" : "cloud");
+}
 
 // A hard promise on a soft mechanism: understood, and refused with every reason.
-const std::string_view refused_steps = R"(apiVersion: bulkhead.dev/v1alpha1
+std::string refused_steps(const FleetShape& shape) {
+    return fmt::format(R"(apiVersion: bulkhead.dev/v1alpha1
 kind: GpuWorkload
-metadata: {name: cheap-serving}
+metadata: {{name: cheap-serving}}
 spec:
-  tenant: harbor-bank
-  gpu: {fraction: 0.5, mechanism: mps}
+  tenant: {}
+  gpu: {{fraction: 0.5, mechanism: mps}}
   cpu: 4
-  slo: {level: hard}
-  network: {reserved: true}
-)";
+  slo: {{level: hard}}
+  network: {{reserved: true}}
+)",
+                       shape.real ? "speech" : "harbor-bank");
+}
 
 std::string first_steps(const FleetShape& shape) {
+    if (shape.real) return steps_on_real_gpus(shape.gpus);
     const int whole = shape.nodes > 1 ? shape.gpus : std::max(1, shape.gpus - 2);
     const bool cut = shape.model.find("80gb") != std::string::npos;  // boards that have a 3g.40gb
     const bool joined = shape.model.find("sxm") != std::string::npos && whole > 1;

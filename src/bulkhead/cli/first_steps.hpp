@@ -9,10 +9,12 @@ namespace bulkhead::cli {
 struct FleetShape {
     int nodes = 1, gpus = 8;
     std::string model;
+    bool real =
+        false;  // one machine that has GPUs, where work is commands, and those who share trust each other a little
 };
 
-extern const std::string_view first_policy;
+std::string first_policy(const FleetShape& shape);
 std::string first_steps(const FleetShape& shape);
-extern const std::string_view refused_steps;
+std::string refused_steps(const FleetShape& shape);
 
 }  // namespace bulkhead::cli

@@ -99,11 +99,12 @@ Row cells(const GpuWorkload& object, bool wide) {
 }
 
 Row cells(const GpuNode& object, bool wide) {
-    std::int64_t gpus = 0;
+    std::int64_t gpus = 0, draining = 0;
     std::set<std::string> models, leases;
     std::array<int, 4> states{};
     for (const NodeGpus& group : object.status.gpus) {
         gpus += group.count;
+        draining += group.draining.empty() ? 0 : group.count;
         models.insert(group.model);
         for (const GpuSlice& slice : group.slices) {
             ++states[static_cast<std::size_t>(slice.state)];
@@ -114,9 +115,10 @@ Row cells(const GpuNode& object, bool wide) {
     const CleanState worst = states[3] > 0   ? CleanState::quarantined
                              : states[2] > 0 ? CleanState::sanitizing
                                              : CleanState::available;
-    const std::string clean = states[3] > 0   ? fmt::format("{} quarantined", states[3])
-                              : states[2] > 0 ? fmt::format("{} sanitizing", states[2])
-                                              : "clean";
+    std::string clean = states[3] > 0   ? fmt::format("{} quarantined", states[3])
+                        : states[2] > 0 ? fmt::format("{} sanitizing", states[2])
+                                        : "clean";
+    if (draining > 0) clean += fmt::format(", {} draining", draining);
     Row row{{object.metadata.name},
             {object.spec.site},
             {fmt::format("{}{}", word(phase), object.spec.unschedulable ? ", drained" : ""),
@@ -124,7 +126,7 @@ Row cells(const GpuNode& object, bool wide) {
              : phase == NodePhase::fenced ? red
                                           : yellow},
             {fmt::format("{} {}", gpus, fmt::join(models, ","))},
-            {clean, paint_of(worst)},
+            {clean, draining > 0 && worst == CleanState::available ? yellow : paint_of(worst)},
             {std::to_string(leases.size())}};
     if (wide) {
         row.push_back({or_dash(object.spec.zone)});

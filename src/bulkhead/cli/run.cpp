@@ -60,7 +60,12 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     add_up(program, context);
     add_serve(program, context);
     add_agent(program, context);
+    add_agent_hands(program, context);
+    add_scrub(program, context);
+    add_probe(program, context);
     add_apply(program, context);
+    add_run(program, context);
+    add_logs(program, context);
     add_get(program, context);
     add_describe(program, context);
     add_delete(program, context);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 
+#include "bulkhead/cli/clock.hpp"
 #include "bulkhead/cli/command.hpp"
 #include "bulkhead/cli/input.hpp"
 #include "bulkhead/cli/schedule_text.hpp"
@@ -25,11 +26,6 @@ struct ScheduleOptions {
 };
 
 using ReadScene = std::expected<sched::Scene, std::vector<Diagnostic>>;
-
-Instant clock_now() {
-    using namespace std::chrono;
-    return {duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
-}
 
 // What the person says, else when the nodes were observed, else now.
 Instant moment_of(const std::optional<Instant>& at, const Snapshot& snapshot) {

@@ -18,7 +18,7 @@ const std::string departments = examples + "shares/departments.yaml";
 
 Said shares(std::vector<const char*> arguments) { return said_by("shares", std::move(arguments)); }
 
-boost::json::object json_of(std::vector<const char*> arguments) {
+boost::json::object shares_json_of(std::vector<const char*> arguments) {
     arguments.insert(arguments.end(), {"-o", "json"});
     const Said said = shares(arguments);
     EXPECT_EQ(said.status, done) << said.err;
@@ -90,7 +90,7 @@ root                                      180500  1.000000
 }
 
 TEST(SharesCommand, gives_programs_the_same_numbers) {
-    const auto answer = json_of({"-f", departments.c_str()});
+    const auto answer = shares_json_of({"-f", departments.c_str()});
     const auto& due = answer.at("shares").as_object();
     EXPECT_EQ(number(due.at("research").at("guarantee")), 10);
     EXPECT_EQ(number(due.at("research").at("request")), 21);
@@ -110,7 +110,7 @@ TEST(SharesCommand, gives_programs_the_same_numbers) {
     EXPECT_EQ(number(ranked[2].at("effectiveUsage")), 0.333333);
     EXPECT_EQ(ranked[2].at("rank").as_int64(), 5);
     EXPECT_EQ(number(ranked[2].at("fairShare")), 0.833333);
-    const auto fleet = json_of({"-f", examples.c_str()});
+    const auto fleet = shares_json_of({"-f", examples.c_str()});
     EXPECT_EQ(fleet.at("fairTree").at(0).at("levelFs").as_string(), "inf") << "nobody has used anything";
 }
 
@@ -118,7 +118,7 @@ TEST(SharesCommand, whole_gpus_are_whole) {
     const Text file{
         "kind: Cluster\ngpus: 10\ntenants:\n- {name: b, request: 9}\n- {name: a, request: 9}\n"
         "- {name: c, request: 9, since: 2020-01-01T00:00:00Z}\n"};
-    const auto exact = json_of({"-f", file.path()}), whole = json_of({"-f", file.path(), "--whole"});
+    const auto exact = shares_json_of({"-f", file.path()}), whole = shares_json_of({"-f", file.path(), "--whole"});
     EXPECT_EQ(number(exact.at("shares").at("a").at("share")), 3.333);
     EXPECT_EQ(number(exact.at("shares").at("c").at("share")), 3.334);
     EXPECT_EQ(number(whole.at("shares").at("a").at("share")), 3);
@@ -137,7 +137,7 @@ TEST(SharesCommand, a_fleets_manifests_need_no_policy) {
         "spec: {tenant: a, tasks: 2, gpu: {count: 2}}\n---\n"
         "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: x}\n"
         "spec: {tenant: b, tasks: 3, gpu: {fraction: 0.5}}\n"};
-    const auto answer = json_of({"-f", file.path()});
+    const auto answer = shares_json_of({"-f", file.path()});
     EXPECT_EQ(number(answer.at("shares").at("a").at("request")), 4);
     EXPECT_EQ(number(answer.at("shares").at("a").at("share")), 1);
     EXPECT_EQ(number(answer.at("shares").at("b").at("share")), 1.5);

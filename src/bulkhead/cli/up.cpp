@@ -1,6 +1,9 @@
-// `up`: a whole fleet on one machine, without a GPU: the server and a few agents as processes of their own.
+// `up`: a whole fleet on one machine: the server and a few agents as processes of their own. On the GPUs of this
+// machine, where there are some and we may use them; simulated otherwise.
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -11,12 +14,15 @@
 #include <ostream>
 #include <sstream>
 
+#include "bulkhead/agent/line_account.hpp"
 #include "bulkhead/auth/secret_file.hpp"
 #include "bulkhead/cli/children.hpp"
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/first_steps.hpp"
 #include "bulkhead/cli/objects.hpp"
+#include "bulkhead/cli/self.hpp"
 #include "bulkhead/codec/document.hpp"
+#include "bulkhead/hw/nvml/nvml.hpp"
 
 namespace bulkhead::cli {
 
@@ -31,8 +37,18 @@ struct UpOptions {
     std::int64_t time = 20;
     std::string model = "h100-80gb-sxm5", data;
     std::uint16_t port = 7443, agent_port = 7444;
-    bool no_context = false;
+    bool no_context = false, simulated = false;
+    std::vector<nvml::Gpu> real;  // GPUs of this machine; then it is the one node, and nothing is simulated
 };
+
+// What the driver shows, where there is one and we may use it.
+std::vector<nvml::Gpu> gpus_here() {
+    if (::geteuid() != 0) return {};
+    const auto nvml = nvml::Nvml::open("libnvidia-ml.so.1");
+    if (!nvml || nvml->is_simulated()) return {};
+    const auto gpus = nvml->gpus();
+    return gpus ? *gpus : std::vector<nvml::Gpu>{};
+}
 
 std::string default_data() {
     const char* const data = std::getenv("XDG_DATA_HOME");
@@ -46,7 +62,7 @@ std::string this_program() {
     const char* const path = std::getenv("PATH");
     std::istringstream folders{path == nullptr ? "" : path};
     std::error_code failed;
-    const fs::path self = fs::read_symlink("/proc/self/exe", failed);
+    const fs::path self = self_path();
     for (std::string folder; std::getline(folders, folder, ':');)
         if (fs::equivalent(fs::path{folder} / "bulkhead", self, failed)) return "bulkhead";
     const std::string near = fs::relative(self, failed).string();
@@ -82,7 +98,11 @@ bool is_being_wiped(const GpuNode& node) {
     for (const NodeGpus& gpu : node.status.gpus)
         for (const GpuSlice& slice : gpu.slices)
             if (slice.state == CleanState::sanitizing) return true;
-    return node.status.host && node.status.host->state == CleanState::sanitizing;
+    // A host that cannot be rebooted to a known image stays as it is.
+    const bool reboots = std::ranges::any_of(node.status.capabilities, [](const DetectedCapability& found) {
+        return found.name == Capability::verified_reboot;
+    });
+    return reboots && node.status.host && node.status.host->state == CleanState::sanitizing;
 }
 
 class Up {
@@ -93,6 +113,8 @@ public:
         const sigset_t set = stop_signals();
         ::sigprocmask(SIG_BLOCK, &set, nullptr);
         if (options_.data.empty()) options_.data = default_data();
+        if (!options_.simulated) options_.real = gpus_here();
+        if (!options_.real.empty()) options_.nodes = 1;
         if (auto made = make_folders(); !made) return report(context_, made.error());
         if (auto started = start(); !started) {
             children_.stop();
@@ -106,6 +128,10 @@ public:
 
 private:
     std::string path(const std::string& name) const { return options_.data + "/" + name; }
+    FleetShape shape() const {
+        if (options_.real.empty()) return {options_.nodes, options_.gpus, options_.model};
+        return {1, static_cast<int>(options_.real.size()), {}, true};
+    }
     std::string node_name(int index) const { return fmt::format("node-{:02}", index); }
 
     // A directory of ours is nobody else's; one that was there keeps the mode that somebody gave it.
@@ -128,10 +154,10 @@ private:
         const std::string agent_port =
             options_.agent_port == 0 && !before.empty() ? before : std::to_string(options_.agent_port);
         std::remove(path("address").c_str());
-        auto server = children_.start("server",
-                                      {"serve", "--data", options_.data, "--port", std::to_string(options_.port),
-                                       "--agent-port", agent_port, "--simulated-fleet"},
-                                      path("server.log"));
+        std::vector<std::string> serve{
+            "serve", "--data", options_.data, "--port", std::to_string(options_.port), "--agent-port", agent_port};
+        if (options_.real.empty()) serve.emplace_back("--simulated-fleet");
+        auto server = children_.start("server", std::move(serve), path("server.log"));
         if (!server) return std::unexpected(server.error());
         if (auto ready = wait_for("the server", 30s, [&] { return fs::exists(path("address")); }); !ready) return ready;
         door_ = {.server = line_of(path("address"), 1),
@@ -184,7 +210,7 @@ private:
         if (!listed->objects.policies.empty()) return {};
         const auto reply = client_->ask({.method = "POST",
                                          .target = "/v1/apply",
-                                         .body = std::string{first_policy},
+                                         .body = first_policy(shape()),
                                          .content_type = "application/yaml"});
         if (!reply) return std::unexpected(reply.error());
         return {};
@@ -192,20 +218,18 @@ private:
 
     Result<> start_agent(int index) {
         const std::string name = node_name(index), folder = path("nodes/" + name);
-        std::vector<std::string> arguments{"agent",
-                                           "--data",
-                                           folder,
-                                           "--name",
-                                           name,
-                                           "--model",
-                                           options_.model,
-                                           "--gpus",
-                                           std::to_string(options_.gpus),
-                                           "--drives",
-                                           std::to_string(options_.drives),
-                                           "--time",
-                                           std::to_string(options_.time)};
-        if (!fs::exists(folder + "/node.json")) {
+        std::vector<std::string> arguments{"agent", "--data", folder, "--name", name};
+        if (options_.real.empty()) {
+            for (const std::string& more :
+                 {std::string{"--model"}, options_.model, std::string{"--gpus"}, std::to_string(options_.gpus),
+                  std::string{"--drives"}, std::to_string(options_.drives), std::string{"--time"},
+                  std::to_string(options_.time)})
+                arguments.push_back(more);
+        } else {
+            arguments.insert(arguments.end(), {"--hardware", "gpu"});
+        }
+        if (!fs::exists((options_.real.empty() ? folder : agent::line_folder(folder)) + "/node.json") &&
+            !fs::exists(folder + "/node.json")) {
             const auto reply = client_->post("/v1/tokens/enrolment", fmt::format(R"({{"node":"{}"}})", name));
             if (!reply) return std::unexpected(reply.error());
             const auto read = read_answer(*reply);
@@ -233,8 +257,8 @@ private:
 
     void tell() {
         const std::string steps = path("first-steps.yaml"), refusal = path("refused.yaml");
-        std::ofstream{steps} << first_steps({options_.nodes, options_.gpus, options_.model});
-        std::ofstream{refusal} << refused_steps;
+        std::ofstream{steps} << first_steps(shape());
+        std::ofstream{refusal} << refused_steps(shape());
         bool written = false;
         if (!options_.no_context) {
             if (const auto other = other_context(door_)) {
@@ -252,19 +276,30 @@ private:
         const std::string how = written ? ""
                                         : fmt::format(" --server {} --token-file {} --ca {}", door_.server,
                                                       door_.token_file, door_.ca_file);
+        const std::string what =
+            options_.real.empty()
+                ? fmt::format(
+                      "A fleet of {} nodes with {} x {} each, simulated: there is no GPU behind it, and everything it "
+                      "states says so.",
+                      options_.nodes, options_.gpus, options_.model)
+                : fmt::format(
+                      "This machine as a fleet of one node, with {} x {}: real GPUs, which are wiped before and after "
+                      "every lease.",
+                      options_.real.size(), options_.real.front().name);
         context_.out << fmt::format(
-                            "A fleet of {} nodes with {} x {} each, simulated: there is no GPU behind it, and "
-                            "everything it states says so.\n\n"
+                            "{}\n\n"
                             "  server  {}\n  token   {}\n  ca      {}\n  log key {}\n  logs    {}\n\n"
                             "Three things to try, in another terminal:\n",
-                            options_.nodes, options_.gpus, options_.model, door_.server, door_.token_file,
-                            door_.ca_file, path("keys/log.vkey"), path("server.log"))
+                            what, door_.server, door_.token_file, door_.ca_file, path("keys/log.vkey"),
+                            path("server.log"))
+                     << fmt::format("  {0} apply -f {1}{2} && {0} fleet{2}\n  {0} apply -f {3}{2}\n", this_program(),
+                                    steps, how, refusal)
                      << fmt::format(
-                            "  {0} apply -f {1}{2} && {0} fleet{2}\n"
-                            "  {0} apply -f {3}{2}\n"
-                            "  {0} delete workloads pretrain{2} && {0} get nodes --watch{2}\n\n"
-                            "Ctrl-C stops all of it; what it knows stays in {4}.\n",
-                            this_program(), steps, how, refusal, options_.data)
+                            fmt::runtime(options_.real.empty()
+                                             ? "  {0} delete workloads pretrain{1} && {0} get nodes --watch{1}\n"
+                                             : "  {0} run --tenant vision --memory 2Gi{1} -- nvidia-smi -L\n"),
+                            this_program(), how)
+                     << fmt::format("\nCtrl-C stops all of it; what it knows stays in {}.\n", options_.data)
                      << std::flush;
     }
 
@@ -300,7 +335,8 @@ private:
 }  // namespace
 
 void add_up(Command program, Context& context) {
-    Command command = program.add_subcommand("up", "A whole fleet on this machine: server and simulated nodes.");
+    Command command =
+        program.add_subcommand("up", "A whole fleet on this machine: server and nodes, on its GPUs or simulated.");
     auto options = std::make_shared<UpOptions>();
     command.add_option("--nodes", options->nodes, "How many nodes. Default: 3.").within(1, 64).type_name("COUNT");
     command.add_option("--gpus", options->gpus, "GPUs of each. Default: 8.").within(1, 16).type_name("COUNT");
@@ -314,6 +350,7 @@ void add_up(Command program, Context& context) {
         .add_option("--time", options->time, "How much of the modelled time things take, in thousandths. Default: 20.")
         .within(0, 100'000)
         .type_name("THOUSANDTHS");
+    command.add_flag("--simulated", options->simulated, "Simulate, even where there are GPUs.");
     command.add_flag("--no-context", options->no_context, "Do not write down server and token for other commands.");
     command.callback([options, &context] { context.status = Up{*options, context}.run(); });
 }

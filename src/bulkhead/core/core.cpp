@@ -44,7 +44,8 @@ std::string gate_body(const NodeRun& node, const Device& device) {
                           .lease = unit.lease,
                           .ticket = unit.ticket,
                           .leaf = unit.leaf,
-                          .tenants = unit.tenants};
+                          .tenants = unit.tenants,
+                          .burnIn = unit.burn_in};
         if (!row.runs.empty()) {
             GateRun last = row.runs.back();
             last.count = 1;
@@ -56,6 +57,7 @@ std::string gate_body(const NodeRun& node, const Device& device) {
         row.runs.push_back(run);
     }
     if (device.kind == UnitKind::host) row.usedBy = {node.host_used_by.begin(), node.host_used_by.end()};
+    row.draining = device.draining;
     return to_compact_json(row);
 }
 
@@ -129,7 +131,7 @@ Result<> load_named(std::map<std::string, Stored<T>>& all, const Row& row) {
 
 // What the gate knows is filled in when the node is shown, out of the gate's own rows.
 void forget_what_the_gate_knows(GpuNodeStatus& status) {
-    for (NodeGpus& gpus : status.gpus) gpus.slices.clear();
+    for (NodeGpus& gpus : status.gpus) gpus.slices.clear(), gpus.draining.clear();
     status.phase.reset();
     status.host.reset();
     for (NodeDrive& drive : status.drives) drive.state = CleanState{}, drive.lease.clear();
@@ -194,14 +196,19 @@ void place_gate(Core::State& state, Key row, const GateRow& gate) {
     const auto found = state.nodes.find(gate.node);
     if (found == state.nodes.end()) return;
     NodeRun& node = found->second;
-    Device device{.row = row, .kind = gate.kind, .index = static_cast<std::uint16_t>(gate.device)};
+    Device device{.row = row,
+                  .kind = gate.kind,
+                  .index = static_cast<std::uint16_t>(gate.device),
+                  .units = {},
+                  .draining = gate.draining};
     for (const GateRun& run : gate.runs)
         for (std::int64_t i = 0; i < run.count; ++i)
             device.units.push_back({.state = run.state,
                                     .lease = run.lease,
                                     .ticket = run.ticket,
                                     .leaf = run.leaf,
-                                    .tenants = run.tenants});
+                                    .tenants = run.tenants,
+                                    .burn_in = run.burnIn});
     if (gate.kind == UnitKind::host) {
         node.host = std::move(device);
         node.host_used_by = {gate.usedBy.begin(), gate.usedBy.end()};
@@ -270,6 +277,8 @@ void place_parts(Core::State& state, LeaseRun& lease) {
     for (const LeasedDevice& function : spec.functions)
         if (Part* part = part_for(function.node))
             part->prepare.functions.push_back(static_cast<std::uint16_t>(function.index));
+    if (const auto workload = state.workloads.find(lease.workload); workload != state.workloads.end())
+        give_program(workload->second.object, save_at_most(state), lease);
 }
 
 }  // namespace
@@ -290,7 +299,7 @@ Effects Core::start(Instant now) {
     refresh_declared(turn);
     for (auto& [key, lease] : state.leases) place_parts(state, lease);
     for (const auto& [key, workload] : state.workloads)
-        if (workload.lease == 0) state.pending.insert(key);
+        if (workload.lease == 0 && !workload.object.status->exitStatus) state.pending.insert(key);
     for (auto& [key, node] : state.nodes) {
         node.heard = now;
         if (const auto to = lifecycle::next(lifecycle::node_edges, node.phase, lifecycle::NodeEvent::restarted)) {

@@ -22,6 +22,7 @@ enum class Planted : std::uint8_t {
     ignore_quota,          // 6
     evict_for_nothing,     // 7: a lease is moved at every tick, for no reason
     forget_log_entry,      // 8: closing a lease leaves no entry
+    ignore_drains,         // 9: what a node says of a GPU that should take nobody new is not heard
 };
 
 struct CoreSettings {

@@ -175,6 +175,62 @@ TEST(Core, a_wipe_that_cannot_be_verified_quarantines_until_somebody_repairs) {
     EXPECT_TRUE(all_clean(plane.node("n0")));
 }
 
+TEST(Core, what_returns_from_quarantine_is_burnt_in_and_a_restart_does_not_forget_it) {
+    Plane plane{1};
+    ASSERT_TRUE(plane.apply(acme).outcome);
+    plane.settle();
+    plane.fault("n0", {UnitKind::memory, 0, "Xid 48"});
+    EXPECT_EQ(plane.node("n0").status.gpus[0].slices.front().state, CleanState::quarantined);
+    plane.nodes["n0"]->reachable = false;  // the order is given, and does not arrive
+    ASSERT_TRUE(
+        plane.ask(command::Repair{.node = "n0", .kind = UnitKind::memory, .device = 0, .why = "replaced"}).outcome);
+    plane.orders.clear();
+    plane.restart(2);
+    plane.nodes["n0"]->reachable = true;
+    plane.hello("n0");
+    plane.settle();
+    std::size_t burnt_in = 0;
+    for (const Order& order : plane.orders)
+        if (const auto* sanitize = std::get_if<Sanitize>(&order.what))
+            for (const WipeTask& task : sanitize->wipes) {
+                EXPECT_EQ(task.burn_in, task.kind == UnitKind::memory && task.device == 0);
+                burnt_in += task.burn_in ? 1 : 0;
+            }
+    EXPECT_GE(burnt_in, 1u);
+    EXPECT_TRUE(all_clean(plane.node("n0")));
+}
+
+TEST(Core, a_gpu_that_is_drained_keeps_its_tenant_and_takes_no_other) {
+    Plane plane{1};
+    ASSERT_TRUE(plane.apply(acme).outcome);
+    ASSERT_TRUE(plane.apply(work("train", "acme", "gpu: {count: 1}")).outcome);
+    plane.settle();
+    const GpuNode before = plane.node("n0");
+    std::uint16_t held = 0;
+    while (before.status.gpus[held].slices.front().state != CleanState::in_use) ++held;
+    const auto state = [&](std::size_t gpu) { return plane.node("n0").status.gpus[gpu].slices.front().state; };
+    const auto drain = [&](std::uint16_t gpu) {
+        plane.fault("n0", {UnitKind::memory, gpu, "Xid 63", true});
+        plane.settle();
+    };
+    const auto free = static_cast<std::uint16_t>(held == 0 ? 1 : 0);
+    drain(held);
+    drain(free);
+    EXPECT_EQ(state(held), CleanState::in_use);
+    EXPECT_EQ(state(free), CleanState::quarantined);
+    EXPECT_TRUE(plane.exists("train"));
+    ASSERT_TRUE(plane.remove(ObjectKind::workload, "train").outcome);
+    plane.settle();
+    EXPECT_EQ(state(held), CleanState::quarantined);
+    EXPECT_GE(plane.logged("wiped"), 1) << "its tenant gets the evidence all the same";
+    for (const std::uint16_t gpu : {held, free})
+        ASSERT_TRUE(
+            plane.ask(command::Repair{.node = "n0", .kind = UnitKind::memory, .device = gpu, .why = "reset"}).outcome);
+    plane.settle();
+    EXPECT_EQ(state(held), CleanState::available);
+    EXPECT_EQ(state(free), CleanState::available);
+}
+
 TEST(Core, evidence_that_another_key_signed_is_no_evidence) {
     Plane plane{1};
     ASSERT_TRUE(plane.apply(acme).outcome);
@@ -279,9 +335,9 @@ TEST(Core, strangers_are_turned_away) {
     plane.event(AgentHello{"ghost", 77, {}});
     EXPECT_THAT(plane.closes.back(), HasSubstr("not enrolled"));
     Hello future;
-    future.protocol = 2;
+    future.protocol = agent_protocol + 1;
     plane.event(AgentHello{"n0", 78, future});
-    EXPECT_THAT(plane.closes.back(), HasSubstr("protocol 2"));
+    EXPECT_THAT(plane.closes.back(), HasSubstr("protocol 3"));
     ASSERT_TRUE(plane.ask(command::Revoke{.node = "n0", .why = "stolen"}).outcome);
     plane.hello("n0");
     EXPECT_THAT(plane.closes.back(), HasSubstr("revoked"));

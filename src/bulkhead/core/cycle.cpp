@@ -51,6 +51,11 @@ sched::Gpu picture_of_gpu(const Device& device, const std::string& model, Plante
         if (state == UnitState::reserved || state == UnitState::in_use) gpu.held |= bit;
         if (state == UnitState::quarantined || state == UnitState::held) gpu.lost |= bit;
     }
+    // Nobody shares it, nobody gets a free part of it, and whoever is made to leave it leaves no room.
+    if (!device.draining.empty()) {
+        gpu.available = 0;
+        gpu.lost = gpu.all();
+    }
     return gpu;
 }
 
@@ -176,7 +181,7 @@ void compile(Turn& turn, WorkloadRun& workload) {
     if (Contract* contract = std::get_if<Contract>(&decision)) {
         workload.contract = std::make_unique<const Contract>(std::move(*contract));
         if (status.phase == WorkloadPhase::refused) {
-            status = {.phase = WorkloadPhase::pending, .since = turn.now};
+            move_on(status, {.phase = WorkloadPhase::pending, .since = turn.now});
             turn.changed_workloads.insert(workload.key);
         }
         return;
@@ -186,7 +191,7 @@ void compile(Turn& turn, WorkloadRun& workload) {
     std::vector<std::string> reasons;
     for (const Objected& objection : std::get<Refusal>(decision).objections) reasons.push_back(objection.says);
     if (status.phase == WorkloadPhase::refused && status.reasons == reasons) return;
-    status = {.phase = WorkloadPhase::refused, .since = turn.now, .reasons = std::move(reasons)};
+    move_on(status, {.phase = WorkloadPhase::refused, .since = turn.now, .reasons = std::move(reasons)});
     turn.changed_workloads.insert(workload.key);
 }
 

@@ -32,6 +32,9 @@ void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, U
     const auto to = lifecycle::next(lifecycle::unit_edges, unit.state, event);
     invariant(to.has_value(), "the gate's table has an edge for what the core does");
     unit.state = *to;
+    // Whichever way it comes back from there, by a repair or by the end of a legal hold.
+    if (*to == UnitState::quarantined || event == UnitEvent::repair) unit.burn_in = device.kind == UnitKind::memory;
+    if (event == UnitEvent::wiped) unit.burn_in = false;
     if (*to == UnitState::dirty) unit.ticket = 0;  // no wipe it had counts any more
     device.changed = true;
     turn.changed_nodes.insert(node.key);
@@ -74,7 +77,8 @@ void for_each_run(const Device& device, std::size_t first, std::size_t count, au
         std::size_t end = i + 1;
         while (end < first + count && device.units[end].state == device.units[i].state &&
                device.units[end].lease == device.units[i].lease && device.units[end].ticket == device.units[i].ticket &&
-               device.units[end].tenants == device.units[i].tenants)
+               device.units[end].tenants == device.units[i].tenants &&
+               device.units[end].burn_in == device.units[i].burn_in)
             ++end;
         visit(i, end - i);
         i = end;
@@ -119,15 +123,17 @@ std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                              .size = static_cast<std::uint8_t>(size),
                              .ticket = unit.ticket,
                              .lease = unit.lease == 0 ? std::string{} : state.lease_name(unit.lease),
-                             .tenants = unit.tenants});
+                             .tenants = unit.tenants,
+                             .burn_in = unit.burn_in});
         });
     return tasks;
 }
 
 Release release_of(const Core::State& state, NodeRun& node, Key lease) {
-    return {.lease = lease, .wipes = wipes_under_way(state, node, [&](const Device&, const Unit& unit) {
-                                return unit.lease == lease;
-                            })};
+    const auto run = state.leases.find(lease);
+    return {.lease = lease,
+            .wipes = wipes_under_way(state, node, [&](const Device&, const Unit& unit) { return unit.lease == lease; }),
+            .save = run != state.leases.end() && comes_back(state, run->second)};
 }
 
 namespace {
@@ -150,6 +156,8 @@ Result<evidence::WipeStatement> check_evidence(const Core::State& state, const N
     if (statement->tenants != ordered.tenants ||
         statement->lease != (ordered.lease == 0 ? std::string{} : state.lease_name(ordered.lease)))
         return fail(Code::invalid, "the statement names another lease or other tenants than the order did");
+    if (ordered.burn_in && report.verified && statement->method.find("burn-in") == std::string::npos)
+        return fail(Code::invalid, "a burn-in was ordered, and the statement says nothing of one");
     if (state.settings.simulated_fleet && statement->grade != Grade::simulated)
         return fail(Code::invalid, "a simulated node cannot show more than a simulation");
     if ((statement->result == evidence::WipeResult::verified) != report.verified)
@@ -193,10 +201,12 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
         record.tenant = tenant;
         turn.log(record);
     }
+    const bool burnt_in = units.front().burn_in;
     for (std::size_t i = report.start; i < std::size_t{report.start} + report.size; ++i) {
         change_unit(turn, node, *device, i, clean ? UnitEvent::wiped : UnitEvent::wipe_failed);
         device->units[i].leaf = leaf;
     }
+    if (clean) settle_drain(turn, node, *device, {report.start, report.size, burnt_in});
     if (clean && device->kind == UnitKind::host) node.host_used_by.clear();
     turn.state.cycle_wanted = true;
     settle_lease(turn, lease);
@@ -205,6 +215,7 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
 void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report) {
     Device* device = node.device(report.kind, report.device);
     if (device == nullptr) return;
+    if (report.drain) return begin_drain(turn, node, *device, report.why);
     std::set<Key> holders;
     bool news = false;
     for (std::size_t i = 0; i < device->units.size(); ++i) {
@@ -263,8 +274,8 @@ GpuNode shown(const Core::State& state, const NodeRun& node) {
     std::size_t index = 0;
     for (const NodeGpus& group : object.status.gpus)
         for (std::int64_t i = 0; i < group.count && index < node.gpus.size(); ++i, ++index) {
-            NodeGpus one{.model = group.model};
             const Device& device = node.gpus[index];
+            NodeGpus one{.model = group.model, .slices = {}, .draining = device.draining};
             for_each_run(device, 0, device.units.size(), [&](std::size_t at, std::size_t) {
                 one.slices.push_back({.start = static_cast<std::int64_t>(at),
                                       .state = clean_state(device.units[at].state),

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bulkhead/codec/print.hpp"
+#include "bulkhead/codec/unicode.hpp"
 #include "bulkhead/core/state.hpp"
 
 namespace bulkhead {
@@ -80,10 +81,58 @@ void release_units(Turn& turn, NodeRun& node, const LeaseRun& lease, const Part&
     });
 }
 
+// A lease that ended under work that goes on: what of its time was for nothing. Saved on every node, nothing was. Else
+// everything since it became active was, or what the work says it loses at most.
+void count_lost_work(Turn& turn, const LeaseRun& lease, evidence::Record& record) {
+    const GpuLeaseStatus& status = *lease.object.status;
+    const auto found = turn.state.workloads.find(lease.workload);
+    if (found == turn.state.workloads.end() || !status.activeAt || !status.endedAt) return;
+    GpuWorkload& workload = found->second.object;
+    if (workload.status->deleting || workload.status->exitStatus) return;
+    WorkHistory& history = workload.status->history;
+    ++history.interruptions;
+    const bool hook = workload.spec.checkpoint.has_value();
+    // One that was placed elsewhere meanwhile goes on from what it had then.
+    const bool saved =
+        hook && found->second.lease == lease.key && std::ranges::all_of(lease.parts, [&](const Part& part) {
+            const auto node = turn.state.nodes.find(part.node);
+            return !part.gone && node != turn.state.nodes.end() &&
+                   std::ranges::any_of(status.saved, [&](const LeaseSaved& one) {
+                       return one.saved && one.node == node->second.object.metadata.name;
+                   });
+        });
+    const std::int64_t ran_ms = (*status.endedAt - *status.activeAt).ms;
+    std::int64_t lost_ms = ran_ms;
+    std::string basis = "nothing was saved";
+    if (saved) {
+        lost_ms = 0;
+        basis = "its checkpoint command saved it on every node";
+        history.savedAt = turn.now;
+        history.saved.clear();
+        for (const Part& part : lease.parts)
+            for (const LeaseSaved& one : status.saved)
+                if (one.node == turn.state.nodes.at(part.node).object.metadata.name) history.saved.push_back(one.words);
+    } else if (workload.spec.checkpointInterval && workload.spec.checkpointInterval->ms < ran_ms) {
+        lost_ms = workload.spec.checkpointInterval->ms;
+        basis = "it says that it saves its work so often";
+    } else if (hook) {
+        const auto failed = std::ranges::find(status.saved, false, &LeaseSaved::saved);
+        basis = failed != status.saved.end() ? fmt::format("not saved on {}: {}", failed->node,
+                                                           failed->words.substr(0, failed->words.find('\n')))
+                                             : "a node ended without saving";
+    }
+    const std::int64_t lost_gpu_ms = lost_ms * status.gpus.thousandths / 1000;
+    history.lost.ms += lost_gpu_ms;
+    record.detail["lost-gpu-ms"] = std::to_string(lost_gpu_ms);
+    record.detail["lost-why"] = basis;
+    turn.changed_workloads.insert(found->first);
+}
+
 void close(Turn& turn, LeaseRun& lease) {
     advance(lease, LeaseEvent::all_settled);
-    if (turn.state.settings.planted != Planted::forget_log_entry)
-        turn.log(about(lease, evidence::RecordKind::lease_closed));
+    evidence::Record record = about(lease, evidence::RecordKind::lease_closed);
+    count_lost_work(turn, lease, record);
+    if (turn.state.settings.planted != Planted::forget_log_entry) turn.log(std::move(record));
     for (const Part& part : lease.parts)
         if (const auto node = turn.state.nodes.find(part.node); node != turn.state.nodes.end()) {
             node->second.leases.erase(lease.key);
@@ -103,8 +152,13 @@ void close(Turn& turn, LeaseRun& lease) {
             turn.state.workload_names.erase(run.object.metadata.name);
             turn.state.pending.erase(run.key);
             turn.state.workloads.erase(workload);
+        } else if (run.object.status->exitStatus) {
+            run.object.status->phase = WorkloadPhase::finished;
+            run.object.status->since = turn.now;
+            run.object.status->lease.clear();
+            turn.changed_workloads.insert(run.key);
         } else {
-            *run.object.status = {.phase = WorkloadPhase::pending, .since = turn.now};
+            move_on(*run.object.status, {.phase = WorkloadPhase::pending, .since = turn.now});
             turn.state.pending.insert(run.key);
             turn.changed_workloads.insert(run.key);
         }
@@ -114,6 +168,56 @@ void close(Turn& turn, LeaseRun& lease) {
 }
 
 }  // namespace
+
+void move_on(GpuWorkloadStatus& status, GpuWorkloadStatus next) {
+    next.history = std::move(status.history);
+    status = std::move(next);
+}
+
+Duration save_at_most(const Core::State& state) {
+    return (state.policy ? state.policy->object.spec : FleetPolicySpec{}).checkpointAtMost;
+}
+
+bool comes_back(const Core::State& state, const LeaseRun& lease) {
+    const auto found = state.workloads.find(lease.workload);
+    if (found == state.workloads.end() || found->second.lease != lease.key) return false;
+    const GpuWorkloadStatus& status = *found->second.object.status;
+    // Who is frozen is stopped at once: nothing of theirs runs any longer, not to save anything either.
+    const auto tenant = state.tenants.find(lease.object.spec.tenant);
+    const bool frozen = tenant != state.tenants.end() && tenant->second.object.status &&
+                        tenant->second.object.status->phase == TenantPhase::frozen;
+    return !status.deleting && !status.exitStatus && !frozen;
+}
+
+// Every node of a gang runs the command, with an equal part of what all its tasks may have of their hosts, and is told
+// which of them it is and what was saved on the one of its rank before.
+void give_program(const GpuWorkload& workload, Duration save_at_most, LeaseRun& lease) {
+    const GpuWorkloadSpec& spec = workload.spec;
+    if (spec.command.empty() || lease.parts.empty()) return;
+    const std::int64_t tasks = lease.object.spec.tasks.value_or(spec.tasks), parts = std::ssize(lease.parts);
+    const auto part_of = [&](std::int64_t each) { return (each * tasks + parts - 1) / parts; };
+    const WorkHistory& history = workload.status->history;
+    for (std::size_t rank = 0; rank < lease.parts.size(); ++rank) {
+        Program& program = lease.parts[rank].prepare.program;
+        program = {.words = spec.command,
+                   .environment = spec.environment,
+                   .cpu_thousandths = part_of(spec.cpu.value_or(0) * 1000),
+                   .memory_bytes = part_of(spec.memory.value_or(ByteSize{}).bytes),
+                   .checkpoint = spec.checkpoint ? spec.checkpoint->command : std::vector<std::string>{},
+                   .checkpoint_within = spec.checkpoint ? std::min(spec.checkpoint->within, save_at_most) : Duration{}};
+        std::erase_if(program.environment, [](const std::string& own) { return own.starts_with("BULKHEAD_"); });
+        const auto tell = [&](std::string_view name, std::string_view value) {
+            program.environment.push_back(fmt::format("BULKHEAD_{}={}", name, value));
+        };
+        tell("WORKLOAD", workload.metadata.name);
+        tell("NODES", std::to_string(parts));
+        tell("NODE_RANK", std::to_string(rank));
+        tell("TASKS", std::to_string(tasks));
+        tell("START", std::to_string(history.starts));
+        // Of a gang that was larger or smaller, nobody's part is the same.
+        if (history.saved.size() == lease.parts.size()) tell("CHECKPOINT", history.saved[rank]);
+    }
+}
 
 void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     Core::State& state = turn.state;
@@ -175,6 +279,8 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
             spec.functions.push_back({name, function});
         }
     }
+    ++workload.object.status->history.starts;
+    give_program(workload.object, save_at_most(state), lease);
     // An elastic gang that did not get all of its tasks holds that much less.
     const std::int64_t asked = workload.object.spec.tasks, got = *spec.tasks;
     const Gpus gpus{(contract.gpus.thousandths * got + asked - 1) / asked};
@@ -214,8 +320,8 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
                      {"nodes", std::to_string(lease.parts.size())}};
     turn.log(std::move(record));
     workload.lease = key;
-    *workload.object.status = {
-        .phase = WorkloadPhase::starting, .lease = lease.object.metadata.name, .since = turn.now};
+    move_on(*workload.object.status,
+            {.phase = WorkloadPhase::starting, .lease = lease.object.metadata.name, .since = turn.now});
     workload.waits.clear();
     state.pending.erase(workload.key);
     turn.changed_workloads.insert(workload.key);
@@ -266,13 +372,15 @@ void end_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
 }
 
 void abandon_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
-    end_lease(turn, lease, why);
     const auto workload = turn.state.workloads.find(lease.workload);
-    if (workload == turn.state.workloads.end() || workload->second.lease != lease.key) return;
+    const bool its = workload != turn.state.workloads.end() && workload->second.lease == lease.key;
+    // It waits for the lease, however long that takes; or it has ended, and is not run again.
+    if (!its || workload->second.object.status->deleting || workload->second.object.status->exitStatus)
+        return end_lease(turn, lease, why);
     WorkloadRun& run = workload->second;
-    if (run.object.status->deleting) return;  // it waits for the lease, however long that takes
-    run.lease = 0;
-    *run.object.status = {.phase = WorkloadPhase::pending, .since = turn.now, .reasons = {why}};
+    run.lease = 0;  // first: nodes that still answer save nothing that would come too late
+    end_lease(turn, lease, why);
+    move_on(*run.object.status, {.phase = WorkloadPhase::pending, .since = turn.now, .reasons = {why}});
     turn.state.pending.insert(run.key);
     turn.changed_workloads.insert(run.key);
     turn.state.cycle_wanted = true;
@@ -296,6 +404,49 @@ void settle_lease(Turn& turn, Key key) {
 }
 
 namespace {
+
+// What a tenant's program printed is anybody's bytes, and rows and answers are text: what is not printable becomes a
+// question mark, whoever sent it.
+std::string legible(std::string_view bytes) {
+    std::string out;
+    while (!bytes.empty()) {
+        const auto rune = front_rune(bytes);
+        const bool control = rune && (rune->value < 0x20 || (rune->value >= 0x7F && rune->value < 0xA0)) &&
+                             rune->value != U'\n' && rune->value != U'\t';
+        const std::size_t length = rune ? rune->bytes : 1;
+        out += !rune || control ? std::string_view{"?"} : bytes.substr(0, length);
+        bytes.remove_prefix(length);
+    }
+    return out;
+}
+
+bool all_ready(const LeaseRun& lease) {
+    return std::ranges::all_of(lease.parts, [](const Part& part) {
+        return part.phase == PartPhase::prepared || part.phase == PartPhase::running || part.phase == PartPhase::exited;
+    });
+}
+
+// The command on one node has ended. The gang is over when one failed, or when all have ended well.
+void on_exit(Turn& turn, LeaseRun& lease, const NodeRun& node, const LeaseReport& report) {
+    const auto workload = turn.state.workloads.find(lease.workload);
+    if (workload == turn.state.workloads.end() || workload->second.lease != lease.key) return;
+    // How it ended is in its report; that it ended may be heard earlier, from a node that says what it knows.
+    if (!report.exit_status) return;
+    const std::int64_t status = *report.exit_status;
+    const bool all =
+        std::ranges::all_of(lease.parts, [](const Part& part) { return part.gone || part.phase == PartPhase::exited; });
+    if (status == 0 && !all) return;
+    if (lease.object.status->phase == LeasePhase::ending) return;
+    GpuWorkloadStatus& of = *workload->second.object.status;
+    of.exitStatus = status;
+    const auto kept =
+        static_cast<std::size_t>(std::clamp<std::int64_t>(report.printed.out_kept, 0, std::ssize(report.output)));
+    of.output = legible(std::string_view{report.output}.substr(0, kept));
+    of.printed = {report.printed.out, report.printed.err, std::ssize(of.output)};
+    of.output += legible(std::string_view{report.output}.substr(kept));
+    turn.changed_workloads.insert(workload->first);
+    end_lease(turn, lease, fmt::format("its command ended with status {} on {}", status, node.object.metadata.name));
+}
 
 // Every node has verified its part.
 void activate(Turn& turn, LeaseRun& lease) {
@@ -355,20 +506,31 @@ void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report) {
             break;
         case PartPhase::prepared:
         case PartPhase::running:  // before we knew that it was prepared: from before a restore
-            if (status.phase == LeasePhase::preparing && (state.settings.planted == Planted::start_early ||
-                                                          std::ranges::all_of(lease.parts, [](const Part& one) {
-                                                              return one.phase == PartPhase::prepared ||
-                                                                     one.phase == PartPhase::running;
-                                                          })))
+            if (status.phase == LeasePhase::preparing &&
+                (state.settings.planted == Planted::start_early || all_ready(lease)))
                 activate(turn, lease);
             else if (status.phase == LeasePhase::active && report.phase == PartPhase::prepared)
                 send(turn, node, Start{.lease = lease.key});
             else if (status.phase == LeasePhase::ending)
                 send(turn, node, release_of(state, node, lease.key));
             break;
+        case PartPhase::exited:
+            if (status.phase == LeasePhase::preparing && all_ready(lease))
+                activate(turn, lease);  // from before a restore
+            on_exit(turn, lease, node, report);
+            break;
         case PartPhase::stopped:
             if (status.phase != LeasePhase::ending)
                 end_lease(turn, lease, fmt::format("node {} no longer runs it", node.object.metadata.name));
+            if (report.saved) {
+                // Heard before, and again after a restart of ours: the same word once more.
+                std::erase_if(status.saved,
+                              [&](const LeaseSaved& one) { return one.node == node.object.metadata.name; });
+                status.saved.push_back({.node = node.object.metadata.name,
+                                        .saved = report.saved->ok,
+                                        .words = legible(report.saved->words)});
+                turn.changed_leases.insert(lease.key);
+            }
             // The last of those who shared a GPU leaves it to be wiped.
             release_units(turn, node, lease, *part);
             if (Release release = release_of(state, node, lease.key); !release.wipes.empty())

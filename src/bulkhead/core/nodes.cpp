@@ -46,13 +46,15 @@ void fit_devices(Turn& turn, NodeRun& node, std::vector<Device>& list, UnitKind 
                             .kind = kind,
                             .index = static_cast<std::uint16_t>(i),
                             .units = {},
-                            .changed = true});
+                            .changed = true,
+                            .draining = {}});
         if (list[i].units.size() != sizes[i]) {  // another device in its place: nobody knows what is on it
             for (const Unit& unit : list[i].units)
                 if (const auto lease = turn.state.leases.find(unit.lease);
                     lease != turn.state.leases.end() && part_on(lease->second, node.key) != nullptr)
                     end_lease(turn, lease->second, "a device was replaced by another");
             list[i].units.assign(sizes[i], Unit{});
+            list[i].draining.clear();
             list[i].changed = true;
         }
     }
@@ -95,7 +97,7 @@ void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory) {
         capability.verifiedAt =
             by_word && trust_raising.contains(capability.name) ? std::optional{turn.now} : std::nullopt;
     }
-    for (NodeGpus& group : inventory.gpus) group.slices.clear();
+    for (NodeGpus& group : inventory.gpus) group.slices.clear(), group.draining.clear();
     GpuNodeStatus before = node.object.status;
     for (DetectedCapability& capability : before.capabilities)
         if (capability.verifiedAt) capability.verifiedAt = turn.now;
@@ -229,7 +231,8 @@ void send_orders(Turn& turn, NodeRun& node) {
                 if (part.phase == PartPhase::preparing) send(turn, node, part.prepare);
                 break;
             case LeasePhase::active:
-                if (part.phase != PartPhase::running) send(turn, node, Start{.lease = key});
+                if (part.phase != PartPhase::running && part.phase != PartPhase::exited)
+                    send(turn, node, Start{.lease = key});
                 break;
             case LeasePhase::ending:
             case LeasePhase::closed: {
@@ -254,9 +257,10 @@ void on_hello(Turn& turn, const AgentHello& event) {
     if (node == nullptr)
         return close_session(turn, event.node, event.session, "this node is not enrolled here; enrol it");
     if (node->signing.retired) return close_session(turn, event.node, event.session, "this node was revoked");
-    if (event.hello.protocol != 1)
-        return close_session(turn, event.node, event.session,
-                             fmt::format("protocol {} is not spoken here; 1 is", event.hello.protocol));
+    if (event.hello.protocol != agent_protocol)
+        return close_session(
+            turn, event.node, event.session,
+            fmt::format("protocol {} is not spoken here; {} is", event.hello.protocol, agent_protocol));
     if (!is_plausible(event.hello))
         return close_session(turn, event.node, event.session, "no node has that many devices");
     // An epoch is one life of one control plane. A node that obeyed ours before we ever spoke to it, or a later one,
@@ -284,6 +288,7 @@ void on_hello(Turn& turn, const AgentHello& event) {
     doubt_what_it_forgot(turn, *node, event.hello);
     node->strays.clear();
     reconcile_leases(turn, *node, event.hello);
+    hear_of_drains(turn, *node, event.hello.inventory);
     order_wipe_of_all_dirt(turn, *node);
     advance(*node, NodeEvent::reconciled);
     if (before != NodePhase::ready || state.log_size != first_leaf || turn.changed_nodes.contains(node->key)) {

@@ -277,6 +277,11 @@ private:
             run->key = key;
             state_.pending.insert(key);
         }
+        WorkHistory past = run->object.status ? std::move(run->object.status->history) : WorkHistory{};
+        // What another command saved is nothing to go on from.
+        if (run->object.spec.command != object.spec.command || run->object.spec.checkpoint != object.spec.checkpoint ||
+            run->object.spec.tasks != object.spec.tasks)
+            past.saved.clear();
         run->object = std::move(object);
         if (!run->object.status) run->object.status = GpuWorkloadStatus{.since = turn_.now};
         if (run->lease == 0) {
@@ -286,6 +291,7 @@ private:
             run->waits.clear();
             run->object.status = GpuWorkloadStatus{.since = turn_.now};
         }
+        run->object.status->history = std::move(past);
         turn_.changed_workloads.insert(run->key);
         state_.cycle_wanted = true;
     }

@@ -17,6 +17,7 @@ struct GateRun {
     lifecycle::UnitState state = lifecycle::UnitState::dirty;
     std::int64_t lease = 0, ticket = 0, leaf = -1;
     std::vector<std::string> tenants;
+    bool burnIn = false;
 
     static constexpr void describe(auto&& field) {
         field("count", &GateRun::count, "How many slices.", Rule{.min = 1, .max = 64});
@@ -25,6 +26,7 @@ struct GateRun {
         field("ticket", &GateRun::ticket, "Of the wipe in progress, or of the last one.");
         field("leaf", &GateRun::leaf, "Where the log records that wipe; -1: nowhere.");
         field("tenants", &GateRun::tenants, "Whose dirt is or was on them.");
+        field("burnIn", &GateRun::burnIn, "They come out of quarantine, and are to be burnt in.");
     }
     friend bool operator==(const GateRun&, const GateRun&) = default;
 };
@@ -36,6 +38,7 @@ struct GateRow {
     std::int64_t device = 0;
     std::vector<GateRun> runs;
     std::vector<std::string> usedBy;
+    std::string draining;
 
     static constexpr void describe(auto&& field) {
         field("node", &GateRow::node, "Key of the node's row.", Rule{.required = true});
@@ -43,6 +46,7 @@ struct GateRow {
         field("device", &GateRow::device, "Its index.", Rule{.min = 0, .max = 65535});
         field("runs", &GateRow::runs, "Its units.", Rule{.required = true});
         field("usedBy", &GateRow::usedBy, "Of a host: tenants whose code ran on its kernel.");
+        field("draining", &GateRow::draining, "Of a GPU: why nobody new comes to it until it has passed a burn-in.");
     }
     friend bool operator==(const GateRow&, const GateRow&) = default;
 };

@@ -82,6 +82,14 @@ public:
         event(AgentHello{name, node.session, node.executor->hello(node.model.inventory(), node.model.boot_id())});
     }
 
+    void fault(const std::string& name, const FaultReport& report) {
+        carry(name, nodes[name]->executor->on_fault(now, report));
+    }
+
+    void exit(const std::string& name, const TenantExit& exit) {
+        carry(name, nodes[name]->executor->on_exit(now, exit));
+    }
+
     Answer ask(decltype(Command::what) what) {
         event(Command{++requests_, "test", std::move(what)});
         return answers[requests_];

@@ -1,7 +1,7 @@
 // Everything the control plane knows, and the one turn in which an event changes it. The parts of the core are
 // functions over a Turn: objects.cpp (what callers declare), leases.cpp (the life of a lease), gate.cpp (units and
-// wipes), nodes.cpp (sessions, reports, silence), certificates.cpp (which of a node's are good), cycle.cpp (placing
-// work), answers.cpp (questions).
+// wipes), drains.cpp (GPUs that take nobody new), nodes.cpp (sessions, reports, silence), certificates.cpp (which of a
+// node's are good), cycle.cpp (placing work), answers.cpp (questions).
 #pragma once
 
 #include <fmt/core.h>
@@ -34,6 +34,7 @@ struct Unit {
     Key ticket = 0;  // of the wipe in progress, or of the last one
     std::int64_t leaf = -1;
     std::vector<std::string> tenants;  // whose dirt it is: all that had it since it was clean, the last of them last
+    bool burn_in = false;              // it comes out of quarantine: its next wipe shows at length that it works
     friend bool operator==(const Unit&, const Unit&) = default;
 };
 
@@ -43,6 +44,9 @@ struct Device {
     std::uint16_t index = 0;
     std::vector<Unit> units;
     bool changed = false;
+    // Of a GPU: why it takes nobody new. While it does not, only what has passed a burn-in since is available, and the
+    // drain is over when all of it is.
+    std::string draining = {};
 };
 
 struct NodeRun {
@@ -182,6 +186,15 @@ void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report);
 void hold_tenant(Turn& turn, Tenant& tenant, bool on);
 GpuNode shown(const Core::State& state, const NodeRun& node);
 
+// drains.cpp
+void begin_drain(Turn& turn, NodeRun& node, Device& device, const std::string& said);
+void hear_of_drains(Turn& turn, NodeRun& node, const GpuNodeStatus& inventory);  // from its journal, as it told them
+struct Wiped {
+    std::size_t first = 0, count = 0;
+    bool burnt_in = false;
+};
+void settle_drain(Turn& turn, NodeRun& node, Device& device, Wiped wiped);  // these are available now
+
 // certificates.cpp
 void on_renew(Turn& turn, const command::Renew& wanted, Answer& answer);
 // A node says hello under this certificate. False: it is not, or no longer, the node's.
@@ -189,6 +202,13 @@ bool take_certificate(Turn& turn, NodeRun& node, const std::string& shown);
 
 // leases.cpp
 void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding);
+// What its workload wants to run, in every part.
+void give_program(const GpuWorkload& workload, Duration save_at_most, LeaseRun& lease);
+Duration save_at_most(const Core::State& state);  // by the fleet's policy
+// A workload's next stage, with the same past.
+void move_on(GpuWorkloadStatus& status, GpuWorkloadStatus next);
+// It will be run again when its lease has ended: neither deleted, nor done, nor placed elsewhere already.
+bool comes_back(const Core::State& state, const LeaseRun& lease);
 void end_lease(Turn& turn, LeaseRun& lease, const std::string& why);
 void abandon_lease(Turn& turn, LeaseRun& lease, const std::string& why);  // and place its work elsewhere at once
 void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report);

@@ -48,6 +48,8 @@ enum class RecordKind : std::uint8_t {
     certificate_retired,  // it was used: the one before is not good any more
     token_minted,         // somebody may open a door of the API
     token_revoked,
+    draining,    // a GPU works, and should not much longer: who is on it stays, and nobody else comes
+    drain_over,  // all of it has passed a burn-in
 };
 constexpr auto words(RecordKind) {
     return std::to_array<Words>({"applied",
@@ -79,7 +81,9 @@ constexpr auto words(RecordKind) {
                                  "certificate-renewed",
                                  "certificate-retired",
                                  "token-minted",
-                                 "token-revoked"});
+                                 "token-revoked",
+                                 "draining",
+                                 "drain-over"});
 }
 
 struct Record {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,15 +24,19 @@ struct WipeStatement {
     std::string node;
     std::string device;  // serial or UUID: the thing itself, wherever it is plugged in later
     std::string model;
-    std::string unit;                  // "gpu3/slices 4-7", "drive0", "host"
-    std::string lease;                 // that was the last to have it, by its name
-    std::vector<std::string> tenants;  // that had it since it was clean
-    std::string method;                // "overwrite", "nvme-sanitize-crypto", "reboot"
-    Instant began, ended;              // by the node's clock, which nobody else has to believe
-    std::int64_t bytes = 0;            // overwritten
-    std::int64_t bytes_verified = 0;   // read back and compared
-    std::int64_t ticket = 0;           // the control plane's number of this wipe, used once; where not all bytes are
-                                       // read back, it chooses which
+    std::string unit;                         // "gpu3/slices 4-7", "drive0", "host"
+    std::string lease;                        // that was the last to have it, by its name
+    std::vector<std::string> tenants;         // that had it since it was clean
+    std::string method;                       // "overwrite", "nvme-sanitize-crypto", "reboot"
+    Instant began, ended;                     // by the node's clock, which nobody else has to believe
+    std::int64_t bytes = 0;                   // overwritten
+    std::int64_t bytes_verified = 0;          // read back and compared
+    std::optional<std::int64_t> bytes_found;  // that were not zero before; nothing: nobody looked
+    std::int64_t bytes_unreachable = 0;       // of the device's memory, that no program can take
+    std::string unreachable;                  // whose they are: "644939776 of the driver and its firmware, ..."
+    std::string digest;                       // SHA-256, hex, of what was read back: how much, and what it adds up to
+    std::int64_t ticket = 0;  // the control plane's number of this wipe, used once; where not all bytes are
+                              // read back, it chooses which
     WipeResult result{};
     Grade grade = Grade::assumed;
     std::string agent_version;
@@ -54,6 +59,11 @@ struct WipeStatement {
         field("bytes", &WipeStatement::bytes, "How many bytes were wiped.", Rule{.required = true, .min = 0});
         field("bytesVerified", &WipeStatement::bytes_verified, "How many of them were read back.",
               Rule{.required = true, .min = 0});
+        field("bytesFound", &WipeStatement::bytes_found, "How many bytes were not zero before.", Rule{.min = 0});
+        field("bytesUnreachable", &WipeStatement::bytes_unreachable, "How many bytes no program can take, or wipe.",
+              Rule{.min = 0});
+        field("unreachable", &WipeStatement::unreachable, "Whose those are.", Rule{.format = Format::line});
+        field("digest", &WipeStatement::digest, "SHA-256 of what was read back.", Rule{.format = Format::line});
         field("ticket", &WipeStatement::ticket,
               "The control plane's number of this wipe, used once. It chose which bytes were read back.");
         field("result", &WipeStatement::result, "Whether the wipe was verified.", Rule{.required = true});

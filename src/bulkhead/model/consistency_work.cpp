@@ -46,6 +46,21 @@ void check_groups(Findings& findings, const GpuWorkloadSpec& spec, const Subject
     if (spec.minTasks) divides(*spec.minTasks, "minTasks");
 }
 
+// What an order to a node takes (wire/message.hpp): more could be leased, and never be started.
+constexpr std::size_t words_max = 256, word_bytes_max = 4'096;
+
+void check_words(Findings& findings, const Subject& subject, std::string_view path,
+                 const std::vector<std::string>& words, std::size_t most) {
+    if (words.size() > most)
+        findings.add(subject, std::string{path}, fmt::format("it has {} words; {} are allowed", words.size(), most),
+                     "put the rest into a file of the work's own");
+    for (std::size_t i = 0; i < words.size(); ++i)
+        if (words[i].size() > word_bytes_max)
+            findings.add(subject, fmt::format("{}/{}", path, i),
+                         fmt::format("the word has {} bytes; {} are allowed", words[i].size(), word_bytes_max),
+                         "put it into a file of the work's own");
+}
+
 void check_repeated_words(Findings& findings, const Subject& subject, std::string_view path, std::string_view field,
                           std::string_view what, const auto& list, auto word_of) {
     std::set<decltype(word_of(list.front()))> seen;
@@ -86,6 +101,22 @@ void check_workloads(Findings& findings) {
             findings.add(subject, "/spec/minTasks",
                          fmt::format("it needs at least {} tasks and asks for {}", *spec.minTasks, spec.tasks),
                          fmt::format("minTasks of at most {}, or more tasks", spec.tasks));
+        check_words(findings, subject, "/spec/command", spec.command, words_max);
+        check_words(findings, subject, "/spec/environment", spec.environment, words_max - 16);  // we add a few
+        if (spec.checkpoint)
+            check_words(findings, subject, "/spec/checkpoint/command", spec.checkpoint->command, words_max);
+        if (spec.checkpoint && (spec.checkpoint->command.empty() || spec.command.empty()))
+            findings.add(subject, "/spec/checkpoint/command",
+                         spec.command.empty() ? "it has no command of its own whose work could be saved"
+                                              : "its checkpoint has no command",
+                         "a program by its path or name beside spec.command, or no checkpoint at all");
+        if (const Duration most = findings.policy != nullptr ? findings.policy->spec.checkpointAtMost
+                                                             : FleetPolicySpec{}.checkpointAtMost;
+            spec.checkpoint && spec.checkpoint->within > most)
+            findings.add(subject, "/spec/checkpoint/within",
+                         fmt::format("it wants {} to save its work, and whoever waits for its GPUs waits {} at most",
+                                     print(spec.checkpoint->within), print(most)),
+                         fmt::format("{} or less; or raise checkpointAtMost in the FleetPolicy", print(most)));
         check_groups(findings, spec, subject);
         check_placement(findings, subject, spec.placement);
     });

@@ -85,11 +85,26 @@ struct GpuLeaseSpec {
     friend bool operator==(const GpuLeaseSpec&, const GpuLeaseSpec&) = default;
 };
 
+// What came of saving the work on one node before it was stopped.
+struct LeaseSaved {
+    std::string node;
+    bool saved = false;
+    std::string words;
+
+    static constexpr void describe(auto&& field) {
+        field("node", &LeaseSaved::node, "Where.", Rule{.required = true});
+        field("saved", &LeaseSaved::saved, "Whether its checkpoint command ended with status 0.");
+        field("words", &LeaseSaved::words, "What that printed; or why the work is not saved.");
+    }
+    friend bool operator==(const LeaseSaved&, const LeaseSaved&) = default;
+};
+
 struct GpuLeaseStatus {
     LeasePhase phase = LeasePhase::active;
     Gpus gpus;
     std::optional<Instant> boundAt, activeAt, endedAt;
     std::string why;
+    std::vector<LeaseSaved> saved;
 
     static constexpr void describe(auto&& field) {
         field("phase", &GpuLeaseStatus::phase, "Where it stands.");
@@ -98,6 +113,7 @@ struct GpuLeaseStatus {
         field("activeAt", &GpuLeaseStatus::activeAt, "When every node had verified its part: usage counts from here.");
         field("endedAt", &GpuLeaseStatus::endedAt, "When it was asked to end: usage counts to here.");
         field("why", &GpuLeaseStatus::why, "Why it ends.");
+        field("saved", &GpuLeaseStatus::saved, "Of one that was stopped to be run again: which nodes saved its work.");
     }
     friend bool operator==(const GpuLeaseStatus&, const GpuLeaseStatus&) = default;
 };

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bulkhead/model/meta.hpp"
@@ -29,6 +30,7 @@ struct NodeGpus {
     std::string model;
     std::int64_t count = 1;
     std::vector<GpuSlice> slices;
+    std::string draining = {};
 
     static constexpr void describe(auto&& field) {
         field("model", &NodeGpus::model, "The GPU model, as `bulkhead mig profiles` lists them.",
@@ -36,6 +38,8 @@ struct NodeGpus {
         field("count", &NodeGpus::count, "How many such GPUs in the same state, with consecutive indexes.",
               Rule{.min = 1, .max = 64});
         field("slices", &NodeGpus::slices, "How the GPU is cut now; only with count 1.");
+        field("draining", &NodeGpus::draining,
+              "Why nobody new comes to it until it has passed a burn-in; empty: it is not drained.");
     }
     friend bool operator==(const NodeGpus&, const NodeGpus&) = default;
 };
@@ -54,13 +58,18 @@ struct DetectedCapability {
     friend bool operator==(const DetectedCapability&, const DetectedCapability&) = default;
 };
 
+// As a version: looked for, and not there. An agent that runs containers without NVIDIA's toolkit says so of the
+// toolkit.
+inline constexpr std::string_view not_installed = "none";
+
 struct InstalledVersion {
     Component component{};
     std::string version;
 
     static constexpr void describe(auto&& field) {
         field("component", &InstalledVersion::component, "The software.", Rule{.required = true});
-        field("version", &InstalledVersion::version, "Its version, as it names itself: 580.159.04.",
+        field("version", &InstalledVersion::version,
+              "Its version, as it names itself: 580.159.04; none: it is not installed.",
               Rule{.required = true, .format = Format::line});
     }
     friend bool operator==(const InstalledVersion&, const InstalledVersion&) = default;
@@ -94,6 +103,49 @@ struct NodeFunction {
         field("lease", &NodeFunction::lease, "The lease that holds it, if any.");
     }
     friend bool operator==(const NodeFunction&, const NodeFunction&) = default;
+};
+
+struct NvLinkPeer {
+    std::int64_t gpu = 0;
+    std::int64_t links = 0;
+
+    static constexpr void describe(auto&& field) {
+        field("gpu", &NvLinkPeer::gpu, "The other GPU's index.", Rule{.min = 0, .max = 63});
+        field("links", &NvLinkPeer::links, "How many NVLinks lead there.", Rule{.min = 0, .max = 256});
+    }
+    friend bool operator==(const NvLinkPeer&, const NvLinkPeer&) = default;
+};
+
+// Where one GPU sits in its machine. What is not known is left out: a GPU that appears in none of another's four lists
+// is as far from it as anybody cares to assume.
+struct GpuPosition {
+    std::int64_t gpu = 0;
+    std::string bus;
+    std::optional<std::int64_t> numaNode;
+    std::string cpus;
+    std::vector<std::string> bridges;
+    std::vector<std::int64_t> sameSwitch, sameNuma, sameSocket, otherSockets;
+    std::int64_t nvlinks = 0;
+    bool nvlinkSwitched = false;
+    std::vector<NvLinkPeer> nvlinkPeers;
+
+    static constexpr void describe(auto&& field) {
+        field("gpu", &GpuPosition::gpu, "Its index.", Rule{.min = 0, .max = 63});
+        field("bus", &GpuPosition::bus, "Its PCI address: 0000:3b:00.0.", Rule{.format = Format::line});
+        field("numaNode", &GpuPosition::numaNode, "The NUMA node it hangs on; none: the machine does not say.",
+              Rule{.min = 0, .max = 65535});
+        field("cpus", &GpuPosition::cpus, "The CPUs beside it: 0-15,64-79; empty: unknown.");
+        field("bridges", &GpuPosition::bridges, "PCI bridges above it, from the root down.",
+              Rule{.format = Format::line});
+        field("sameSwitch", &GpuPosition::sameSwitch, "GPUs below the same PCIe switch.", Rule{.min = 0, .max = 63});
+        field("sameNuma", &GpuPosition::sameNuma, "Further GPUs of the same NUMA node.", Rule{.min = 0, .max = 63});
+        field("sameSocket", &GpuPosition::sameSocket, "Further GPUs of the same socket.", Rule{.min = 0, .max = 63});
+        field("otherSockets", &GpuPosition::otherSockets, "GPUs of other sockets.", Rule{.min = 0, .max = 63});
+        field("nvlinks", &GpuPosition::nvlinks, "NVLinks that are up.", Rule{.min = 0, .max = 256});
+        field("nvlinkSwitched", &GpuPosition::nvlinkSwitched, "They lead to switches, and by them to every peer.");
+        field("nvlinkPeers", &GpuPosition::nvlinkPeers, "GPUs they reach.");
+    }
+    friend bool operator==(const GpuPosition&, const GpuPosition&) = default;
 };
 
 // RAM, kernel and firmware modes: what tenants of the process and container tiers share.
@@ -130,6 +182,7 @@ struct GpuNodeSpec {
 struct GpuNodeStatus {
     std::optional<Instant> observedAt;
     std::vector<NodeGpus> gpus;
+    std::vector<GpuPosition> topology;
     std::int64_t cpu = 0;
     ByteSize memory;
     NvLink nvlink = NvLink::none;
@@ -145,6 +198,7 @@ struct GpuNodeStatus {
         field("phase", &GpuNodeStatus::phase, "How far the control plane trusts what it knows of it.");
         field("observedAt", &GpuNodeStatus::observedAt, "When the agent last reported.");
         field("gpus", &GpuNodeStatus::gpus, "The GPUs it has.");
+        field("topology", &GpuNodeStatus::topology, "Where each GPU sits in the machine, and which are near it.");
         field("cpu", &GpuNodeStatus::cpu, "CPU cores.", Rule{.min = 0, .max = 65536});
         field("memory", &GpuNodeStatus::memory, "Host memory.", Rule{.min = 0});
         field("nvlink", &GpuNodeStatus::nvlink, "How its GPUs are joined.");

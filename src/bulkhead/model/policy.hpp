@@ -162,6 +162,7 @@ struct FleetPolicySpec {
     std::vector<TierException> exceptions;
     VersionGate versionGate;
     Duration evidenceMaxAge = Duration::hours(24);
+    Duration checkpointAtMost{300'000};
     Pricing pricing;
 
     static constexpr void describe(auto&& field) {
@@ -172,6 +173,9 @@ struct FleetPolicySpec {
         field("versionGate", &FleetPolicySpec::versionGate, "Which flaws close which tiers, and when.");
         field("evidenceMaxAge", &FleetPolicySpec::evidenceMaxAge,
               "How old the evidence for a trust-raising capability may be.", Rule{.min = 1});
+        field("checkpointAtMost", &FleetPolicySpec::checkpointAtMost,
+              "How long work may take to save itself while somebody waits for its GPUs.",
+              Rule{.min = 1'000, .max = 3'600'000});
         field("pricing", &FleetPolicySpec::pricing, "What compliance mode costs.");
     }
     friend bool operator==(const FleetPolicySpec&, const FleetPolicySpec&) = default;

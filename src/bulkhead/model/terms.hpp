@@ -142,9 +142,9 @@ enum class CleanState : std::uint8_t { available, in_use, sanitizing, quarantine
 constexpr auto words(CleanState) { return std::to_array<Words>({"available", "in_use", "sanitizing", "quarantined"}); }
 
 // Where a workload stands.
-enum class WorkloadPhase : std::uint8_t { pending, refused, starting, running, stopping };
+enum class WorkloadPhase : std::uint8_t { pending, refused, starting, running, stopping, finished };
 constexpr auto words(WorkloadPhase) {
-    return std::to_array<Words>({"pending", "refused", "starting", "running", "stopping"});
+    return std::to_array<Words>({"pending", "refused", "starting", "running", "stopping", "finished"});
 }
 
 // Where a lease stands.

@@ -103,6 +103,24 @@ struct TopologyRequest {
     friend bool operator==(const TopologyRequest&, const TopologyRequest&) = default;
 };
 
+// What is run in its tier, beside the work, before it is stopped to be run again later. Ending with status 0, it says
+// that the work is saved; what it printed is handed to the work when it is run again.
+struct CheckpointHook {
+    std::vector<std::string> command;
+    Duration within{60'000};
+
+    static constexpr void describe(auto&& field) {
+        field("command", &CheckpointHook::command,
+              "A program by its path or name, and its arguments. BULKHEAD_PID is the work's process, which must "
+              "outlive it: "
+              "work that ends while it is saved takes this with it, and counts as not saved.",
+              Rule{.required = true});
+        field("within", &CheckpointHook::within, "How long it may take; then the work is stopped unsaved.",
+              Rule{.min = 1'000, .max = 3'600'000});
+    }
+    friend bool operator==(const CheckpointHook&, const CheckpointHook&) = default;
+};
+
 struct GpuWorkloadSpec {
     std::string tenant;
     std::int64_t tasks = 1;
@@ -119,8 +137,11 @@ struct GpuWorkloadSpec {
     std::optional<Instant> deadline;
     std::optional<Duration> duration;
     std::optional<Duration> checkpointInterval;
+    std::optional<CheckpointHook> checkpoint;
     TopologyRequest topology;
     Whereabouts placement;
+    std::vector<std::string> command;
+    std::vector<std::string> environment;
 
     static constexpr void describe(auto&& field) {
         field("tenant", &GpuWorkloadSpec::tenant, "Who owns the work.", Rule{.required = true, .format = Format::name});
@@ -142,10 +163,48 @@ struct GpuWorkloadSpec {
         field("duration", &GpuWorkloadSpec::duration, "How long it is expected to run.", Rule{.min = 1});
         field("checkpointInterval", &GpuWorkloadSpec::checkpointInterval, "How often it can save its work.",
               Rule{.min = 1});
+        field("checkpoint", &GpuWorkloadSpec::checkpoint,
+              "How its work is saved when it is stopped to be run again later. None: it is stopped as it is.");
         field("topology", &GpuWorkloadSpec::topology, "How close together its tasks must or should be.");
         field("placement", &GpuWorkloadSpec::placement, "Where it may run, within what its tenant allows.");
+        field(
+            "command", &GpuWorkloadSpec::command,
+            "What each node of the gang runs in the tier: a program by its path or name, and its arguments. None: the "
+            "lease holds its GPUs until it is deleted.");
+        field("environment", &GpuWorkloadSpec::environment, "Variables for the command: NAME=value.");
     }
     friend bool operator==(const GpuWorkloadSpec&, const GpuWorkloadSpec&) = default;
+};
+
+// What it went through before the lease it has or waits for.
+struct WorkHistory {
+    std::int64_t starts = 0;
+    std::int64_t interruptions = 0;
+    std::optional<Instant> savedAt;
+    std::vector<std::string> saved;
+    Duration lost;
+
+    static constexpr void describe(auto&& field) {
+        field("starts", &WorkHistory::starts, "How many leases it was given, the present one among them.");
+        field("interruptions", &WorkHistory::interruptions, "How often it was stopped while it ran, to be run again.");
+        field("savedAt", &WorkHistory::savedAt, "When its work was last saved on every node of it.");
+        field("saved", &WorkHistory::saved,
+              "What its checkpoint command printed then, node by node; each is handed to the node of that rank.");
+        field("lost", &WorkHistory::lost,
+              "GPU time that was spent and not saved: from its start, or at most the interval it says it saves at.");
+    }
+    friend bool operator==(const WorkHistory&, const WorkHistory&) = default;
+};
+
+struct WorkPrinted {
+    std::int64_t out = 0, err = 0, outKept = 0;
+
+    static constexpr void describe(auto&& field) {
+        field("out", &WorkPrinted::out, "Bytes of its first stream, in all.");
+        field("err", &WorkPrinted::err, "Of its second.");
+        field("outKept", &WorkPrinted::outKept, "How much of output is of the first; the rest is of the second.");
+    }
+    friend bool operator==(const WorkPrinted&, const WorkPrinted&) = default;
 };
 
 struct GpuWorkloadStatus {
@@ -154,6 +213,10 @@ struct GpuWorkloadStatus {
     std::optional<Instant> since;
     std::vector<std::string> reasons;
     bool deleting = false;
+    std::optional<std::int64_t> exitStatus;
+    std::string output;
+    WorkPrinted printed;
+    WorkHistory history;
 
     static constexpr void describe(auto&& field) {
         field("phase", &GpuWorkloadStatus::phase, "Where it stands.");
@@ -161,6 +224,11 @@ struct GpuWorkloadStatus {
         field("since", &GpuWorkloadStatus::since, "Since when.");
         field("reasons", &GpuWorkloadStatus::reasons, "Why it waits or was refused.");
         field("deleting", &GpuWorkloadStatus::deleting, "Deleted; it goes when its lease is closed.");
+        field("exitStatus", &GpuWorkloadStatus::exitStatus,
+              "How its command ended, as a shell says it: 128 and the signal for one that was killed.");
+        field("output", &GpuWorkloadStatus::output, "The end of what its command printed.");
+        field("printed", &GpuWorkloadStatus::printed, "How much its command printed.");
+        field("history", &GpuWorkloadStatus::history, "What it went through before.");
     }
     friend bool operator==(const GpuWorkloadStatus&, const GpuWorkloadStatus&) = default;
 };

@@ -37,6 +37,11 @@ public:
     void operator()(const T&... values) {
         (put(values), ...);
     }
+    // Fields that a later version of the format added: what is written is of the newest.
+    template <class... T>
+    void since(unsigned, const T&... values) {
+        (put(values), ...);
+    }
     std::string take() { return std::move(bytes_); }
 
 private:
@@ -97,11 +102,16 @@ private:
 
 class Reader {
 public:
-    explicit Reader(std::string_view bytes) : left_{bytes} {}
+    explicit Reader(std::string_view bytes, unsigned version = ~0U) : left_{bytes}, version_{version} {}
 
     template <class... T>
     void operator()(T&... values) {
         (get(values), ...);
+    }
+    // Bytes of an older version do not have them: they stay as they are.
+    template <class... T>
+    void since(unsigned version, T&... values) {
+        if (version_ >= version) (get(values), ...);
     }
     bool failed() const { return failed_; }
     bool at_end() const { return left_.empty(); }
@@ -226,6 +236,7 @@ private:
     }
 
     std::string_view left_;
+    unsigned version_;
     bool failed_ = false;
 };
 

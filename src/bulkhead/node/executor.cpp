@@ -153,6 +153,17 @@ Outcome Executor::on_result(Instant now, const OperationResult& result) {
 Outcome Executor::on_fault(Instant now, const FaultReport& fault) {
     Outcome out;
     const DeviceId device{fault.kind, fault.device};
+    if (fault.drain) {
+        if (const auto known = ledger_.draining.find(device);
+            known == ledger_.draining.end() || known->second != fault.why)
+            add(out, journal::DeviceDraining{device, fault.why});
+        for (auto& [ticket, work] : wiping_)
+            if (const auto wipe = ledger_.wipes.find(ticket);
+                wipe != ledger_.wipes.end() && DeviceId{wipe->second.task.kind, wipe->second.task.device} == device)
+                work.drained = work.touched;
+        report(out, fault);
+        return out;
+    }
     if (const auto known = ledger_.faulty.find(device); known == ledger_.faulty.end() || known->second != fault.why)
         add(out, journal::DeviceFaulty{device, fault.why});
     report(out, fault);
@@ -164,6 +175,22 @@ Outcome Executor::on_fault(Instant now, const FaultReport& fault) {
         if (has_it && !lease.release && lease.phase != PartPhase::failed) broken.push_back(key);
     }
     for (const Key key : broken) fail_lease(out, key, fmt::format("{}: {}", print(device), fault.why));
+    pump(now, out);
+    return out;
+}
+
+Outcome Executor::on_exit(Instant now, const TenantExit& exit) {
+    Outcome out;
+    const auto lease = ledger_.leases.find(exit.lease);
+    // One that is being released ends because of that; one that is starting has not said yet that it runs.
+    if (lease == ledger_.leases.end() || lease->second.release || lease->second.phase != PartPhase::running) return out;
+    add(out, journal::LeaseMoved{exit.lease, PartPhase::exited, {}});
+    report(out, LeaseReport{.lease = exit.lease,
+                            .phase = PartPhase::exited,
+                            .why = {},
+                            .exit_status = exit.status,
+                            .output = exit.output,
+                            .printed = exit.printed});
     pump(now, out);
     return out;
 }
@@ -217,7 +244,32 @@ std::vector<Report> Executor::unacknowledged() const {
     return open;
 }
 
+namespace {
+
+// Equal GPUs are listed together; one that is drained stands alone.
+std::vector<NodeGpus> with_drains(const std::vector<NodeGpus>& found, const std::map<DeviceId, std::string>& draining) {
+    std::vector<NodeGpus> told;
+    std::uint16_t index = 0;
+    for (const NodeGpus& group : found) {
+        bool joins = false;
+        for (std::int64_t i = 0; i < group.count; ++i, ++index) {
+            const auto drain = draining.find({UnitKind::memory, index});
+            const bool drained = drain != draining.end();
+            if (joins && !drained) {
+                ++told.back().count;
+                continue;
+            }
+            told.push_back({group.model, 1, group.slices, drained ? drain->second : std::string{}});
+            joins = !drained;
+        }
+    }
+    return told;
+}
+
+}  // namespace
+
 Hello Executor::hello(GpuNodeStatus inventory, std::string boot_id) const {
+    inventory.gpus = with_drains(inventory.gpus, ledger_.draining);
     const UnitId host{UnitKind::host, 0, 0};
     NodeHost& told = inventory.host.emplace();
     told.usedBy.assign(ledger_.host_tenants.begin(), ledger_.host_tenants.end());
@@ -252,6 +304,7 @@ Executor::Place Executor::place_of(const decltype(Operation::what)& what) {
         Place operator()(const StopTenant& o) const { return {true, {}, o.lease}; }
         Place operator()(const Wipe& o) const { return {false, {o.kind, o.device}, 0}; }
         Place operator()(const Verify& o) const { return {false, {o.kind, o.device}, 0}; }
+        Place operator()(const ResetGpu& o) const { return {false, {UnitKind::memory, o.gpu}, 0}; }
     } place;
     return std::visit(place, what);
 }
@@ -261,8 +314,9 @@ Duration Executor::limit_of(const decltype(Operation::what)& what) const {
     if (std::holds_alternative<CreateInstance>(what) || std::holds_alternative<DestroyInstance>(what))
         return limits.instance;
     if (std::holds_alternative<StartTenant>(what)) return limits.start;
-    if (std::holds_alternative<StopTenant>(what)) return limits.stop;
+    if (const auto* stop = std::get_if<StopTenant>(&what)) return {limits.stop.ms + stop->save.ms};
     if (std::holds_alternative<Verify>(what)) return limits.verify;
+    if (std::holds_alternative<ResetGpu>(what)) return limits.reset;
     const auto* wipe = std::get_if<Wipe>(&what);
     if (wipe == nullptr) return limits.attach;
     switch (wipe->kind) {

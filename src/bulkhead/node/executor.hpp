@@ -43,6 +43,7 @@ struct OperationLimits {
     Duration start{300'000};
     Duration stop{300'000};
     Duration wipe_memory{600'000};
+    Duration reset{300'000};
     Duration wipe_drive = Duration::hours(6);
     Duration wipe_function{60'000};
     Duration reboot{3'600'000};
@@ -58,6 +59,9 @@ struct NodeIdentity {
     // kernels anyway may have nodes that cannot be measured; which tenant may follow which is the control plane's to
     // know.
     bool host_must_be_known = false;
+    // Whether a GPU on which nobody is may be reset when wiping it twice has not helped. Off: a reset disturbs whoever
+    // is joined to it, and is the operator's to allow.
+    bool gpu_reset = false;
 };
 
 class Executor {
@@ -76,6 +80,8 @@ public:
     Outcome on_result(Instant now, const OperationResult& result);
     // The hardware says, unasked, that a device is gone or broken.
     Outcome on_fault(Instant now, const FaultReport& fault);
+    // A tenant's command ended by itself. Said twice, it is heard once.
+    Outcome on_exit(Instant now, const TenantExit& exit);
     // A session opened under that epoch. One below the highest ever seen is `ignored`: close the session.
     Outcome on_welcome(std::int64_t epoch);
     // Reports up to this number are durable elsewhere.
@@ -85,7 +91,8 @@ public:
 
     // In order; to be sent after every welcome and before newer ones.
     std::vector<Report> unacknowledged() const;
-    // The inventory is the hardware's; what the host has been used for is filled in from the journal.
+    // The inventory is the hardware's; what the host has been used for, and which GPUs are drained, is filled in from
+    // the journal.
     Hello hello(GpuNodeStatus inventory, std::string boot_id) const;
 
     // A short journal that says the same as all records so far.
@@ -132,8 +139,12 @@ private:
         bool flying = false;
         bool wiped = false;  // to be verified next
         bool second_pass = false;
-        std::string device, model, method;
-        std::int64_t bytes = 0;
+        std::string why_reset;  // not empty: wiping has not helped, and the GPU is to be reset next
+        std::string reset;      // how that went, for the evidence; empty: nothing is known of it
+        bool drained = false;   // its device was, while it went on
+        std::string device, model, method, unreachable, digest;
+        std::int64_t bytes = 0, bytes_unreachable = 0;
+        std::optional<std::int64_t> bytes_found;  // before the first pass
     };
 
     void add(Outcome& out, JournalRecord record);
@@ -167,6 +178,8 @@ private:
     bool pump_wipes(Instant now, Outcome& out);
     void begin_wipe(Instant now, Outcome& out, Key ticket);
     void wipe_answered(Instant now, Outcome& out, const Flight& flight, const OperationResult& result);
+    bool may_reset(Key ticket) const;
+    void not_clean(Instant now, Outcome& out, const Flight& flight, const std::string& why, std::int64_t bytes);
     void forget_given_up();
     void give_up_wipe(Instant now, Outcome& out, Key ticket, const std::string& why);
     void answer_wipe(Instant now, Outcome& out, Key ticket, const std::string& why_not, std::int64_t bytes_verified);

@@ -30,10 +30,12 @@ Executor::Work Executor::work_for(const Ledger::Lease& lease) const {
     if (lease.release) {
         // Also when it was never started: this node may have forgotten that it was.
         work.aim = Work::Aim::stop;
-        step(StopTenant{order.lease});
+        const bool to_save = lease.release->save && !order.program.checkpoint.empty() && !lease.saved;
+        step(StopTenant{order.lease, to_save ? order.program.checkpoint_within : Duration{}});
     } else if (lease.starting) {
         work.aim = Work::Aim::start;
-        step(StartTenant{order.lease, order.tier, order.gpus, order.drives, order.functions});
+        step(StartTenant{order.lease, order.tier, order.gpus, order.drives, order.functions, order.tenant,
+                         order.mechanism, order.program});
     } else {
         work.aim = Work::Aim::prepare;
         for (const std::uint16_t function : order.functions) step(AttachFunction{function, order.lease, order.tenant});
@@ -137,8 +139,9 @@ bool Executor::finish(Outcome& out, Key key) {
             const std::map<DeviceId, std::string> stuck = std::move(work.stuck);
             work_.erase(found);
             const Release release = *ledger_.leases.at(key).release;
+            std::optional<Saved> saved = std::move(ledger_.leases.at(key).saved);
             add(out, journal::LeaseMoved{key, PartPhase::stopped, {}});
-            report(out, LeaseReport{key, PartPhase::stopped, {}});
+            report(out, LeaseReport{.lease = key, .phase = PartPhase::stopped, .why = {}, .saved = std::move(saved)});
             for (const WipeTask& task : release.wipes) {
                 const auto why = stuck.find({task.kind, task.device});
                 if (why != stuck.end())
@@ -159,6 +162,7 @@ void Executor::step_answered(Outcome& out, const Flight& flight, const Operation
     const auto step = std::ranges::find(steps, flight.operation.number, &Step::number);
     // A step of what the lease was doing before it was released, or before it failed.
     if (step == steps.end() || step->state != Step::State::flying) return;
+    if (result.saved) add(out, journal::LeaseSaved{flight.lease, *result.saved});
     if (result.ok)
         step->state = Step::State::done;
     else

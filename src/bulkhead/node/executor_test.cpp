@@ -426,6 +426,147 @@ TEST(Executor, residue_after_the_second_pass_fails) {
     EXPECT_EQ(rig.phase(), PartPhase::refused);
 }
 
+TEST(Executor, a_gpu_that_stays_dirty_is_reset_once_where_that_is_allowed) {
+    struct Row {
+        const char* says;
+        bool allowed;
+        std::uint32_t lies;  // wipes, and then resets, that say they did and did not
+        std::size_t resets;
+        bool verified;
+        const char* method;
+    };
+    const Row rows[] = {
+        {"one pass more was enough", true, 1, 0, true, "model fill, second pass"},
+        {"what two passes left is gone after a reset", true, 2, 1, true, "model fill, second pass, after a GPU reset"},
+        {"what a reset leaves stays out of use", true, 4, 1, false, "model fill, second pass, after a GPU reset"},
+        {"nobody is asked twice who did not allow it", false, 2, 0, false, "model fill, second pass"},
+    };
+    for (const Row& row : rows) {
+        SCOPED_TRACE(row.says);
+        Rig rig{{.gpus = 2}, {.gpu_reset = row.allowed}};
+        rig.model.faults({UnitKind::memory, 0}).lie = row.lies;
+        rig.order(Sanitize{.wipes = {{UnitKind::memory, 0, 0, 8, rig.key()}}});
+        EXPECT_EQ(rig.operations<ResetGpu>().size(), row.resets);
+        EXPECT_EQ(rig.last<WipeReport>().verified, row.verified) << rig.last<WipeReport>().why;
+        EXPECT_EQ(statement_in(rig.last<WipeReport>()).method, row.method);
+        rig.order(rig.half());
+        EXPECT_EQ(rig.phase(), row.verified ? PartPhase::prepared : PartPhase::refused);
+    }
+}
+
+TEST(Executor, a_wipe_that_fails_outright_is_tried_again_after_a_reset) {
+    Rig rig{{.gpus = 1}, {.gpu_reset = true}};
+    rig.model.faults({UnitKind::memory, 0}).fail = 1;
+    rig.order(Sanitize{.wipes = {{UnitKind::memory, 0, 0, 8, rig.key()}}});
+    EXPECT_TRUE(rig.last<WipeReport>().verified) << rig.last<WipeReport>().why;
+    EXPECT_EQ(statement_in(rig.last<WipeReport>()).method, "model fill, after a GPU reset");
+}
+
+TEST(Executor, a_gpu_that_somebody_else_is_on_is_not_reset) {
+    Rig rig{{.gpus = 1}, {.gpu_reset = true}};
+    rig.clean_all();
+    const Prepare stays = rig.half(4), goes = rig.half(0);
+    for (const Prepare& lease : {stays, goes}) {
+        rig.order(lease);
+        rig.order(Start{lease.lease});
+    }
+    rig.model.faults({UnitKind::memory, 0}).lie = 2;
+    rig.order(rig.release_of(goes));
+    EXPECT_FALSE(rig.last<WipeReport>().verified);
+    EXPECT_TRUE(rig.operations<ResetGpu>().empty());
+    EXPECT_EQ(rig.executor->ledger().leases.at(stays.lease).phase, PartPhase::running);
+}
+
+// A legal hold: the lease is over, and nobody was told to wipe what it left.
+TEST(Executor, a_gpu_that_holds_what_is_kept_is_not_reset) {
+    Rig rig{{.gpus = 1}, {.gpu_reset = true}};
+    rig.clean_all();
+    const Prepare kept = rig.half(4), goes = rig.half(0);
+    for (const Prepare& lease : {kept, goes}) {
+        rig.order(lease);
+        rig.order(Start{lease.lease});
+    }
+    rig.order(Release{kept.lease, {}});
+    rig.model.faults({UnitKind::memory, 0}).lie = 2;
+    rig.order(rig.release_of(goes));
+    EXPECT_FALSE(rig.last<WipeReport>().verified);
+    EXPECT_TRUE(rig.operations<ResetGpu>().empty());
+}
+
+TEST(Executor, a_burn_in_is_passed_the_first_time_or_not_at_all) {
+    Rig rig{{.gpus = 1}, {.gpu_reset = true}};
+    rig.model.faults({UnitKind::memory, 0}).lie = 1;
+    rig.order(Sanitize{.wipes = {{.kind = UnitKind::memory, .size = 8, .ticket = rig.key(), .burn_in = true}}});
+    EXPECT_FALSE(rig.last<WipeReport>().verified);
+    EXPECT_THAT(rig.last<WipeReport>().why, HasSubstr("burn-in"));
+    EXPECT_EQ(rig.operations<Wipe>().size(), 1u);
+    EXPECT_TRUE(rig.operations<ResetGpu>().empty());
+}
+
+TEST(Executor, a_drain_ends_when_all_of_the_gpu_has_passed_and_none_came_meanwhile) {
+    Rig rig;
+    rig.clean_all();
+    const Prepare stays = rig.half(4);
+    rig.order(stays);
+    rig.order(Start{stays.lease});
+    const FaultReport drain{UnitKind::memory, 0, "Xid 92", true};
+    rig.carry(rig.executor->on_fault(rig.now, drain));
+    rig.order(Sanitize{.wipes = {{.kind = UnitKind::memory, .size = 4, .ticket = rig.key(), .burn_in = true}}});
+    EXPECT_TRUE(rig.last<WipeReport>().verified);
+    rig.order(rig.half(0));
+    EXPECT_EQ(rig.phase(), PartPhase::refused) << "somebody is still on the other half";
+    rig.order(rig.release_of(stays));
+    rig.give(Sanitize{.wipes = {{.kind = UnitKind::memory, .size = 8, .ticket = rig.key(), .burn_in = true}}});
+    rig.carry(rig.executor->on_fault(rig.now, drain));
+    rig.settle();
+    EXPECT_FALSE(rig.last<WipeReport>().verified);
+    EXPECT_THAT(rig.last<WipeReport>().why, HasSubstr("while its burn-in ran"));
+    rig.order(Sanitize{.wipes = {{.kind = UnitKind::memory, .size = 8, .ticket = rig.key(), .burn_in = true}}});
+    rig.order(rig.half(0));
+    EXPECT_EQ(rig.phase(), PartPhase::prepared);
+}
+
+TEST(Executor, a_reset_that_was_cut_short_is_not_begun_again_and_not_claimed) {
+    Rig rig{{.gpus = 1}, {.gpu_reset = true}};
+    rig.model.faults({UnitKind::memory, 0}).lie = 2;
+    rig.give(Sanitize{.wipes = {{UnitKind::memory, 0, 0, 8, rig.key()}}});
+    while (rig.operations<ResetGpu>().empty() && rig.step()) {
+    }
+    ASSERT_EQ(rig.operations<ResetGpu>().size(), 1u);
+    rig.restart();
+    rig.settle();
+    EXPECT_EQ(rig.operations<ResetGpu>().size(), 1u);
+    EXPECT_TRUE(rig.last<WipeReport>().verified);
+    EXPECT_EQ(statement_in(rig.last<WipeReport>()).method,
+              "model fill, second pass, after a GPU reset of which nothing is known");
+}
+
+TEST(Executor, who_is_on_a_gpu_that_is_drained_stays_and_nobody_comes_after_them) {
+    Rig rig;
+    rig.clean_all();
+    const Prepare stays = rig.half(4), late = rig.half(0);
+    rig.order(stays);
+    rig.order(Start{stays.lease});
+    rig.carry(rig.executor->on_fault(rig.now, {UnitKind::memory, 0, "Xid 63", true}));
+    EXPECT_TRUE(rig.last<FaultReport>().drain);
+    EXPECT_EQ(rig.executor->ledger().leases.at(stays.lease).phase, PartPhase::running);
+    rig.order(late);
+    EXPECT_EQ(rig.phase(), PartPhase::refused);
+    EXPECT_THAT(rig.last<LeaseReport>().why, HasSubstr("gpu0 is drained: Xid 63"));
+    rig.restart();
+    rig.order(rig.release_of(stays));
+    EXPECT_TRUE(rig.last<WipeReport>().verified) << "a tenant's memory is wiped as ever";
+    const FaultReport again = rig.last<FaultReport>();
+    EXPECT_TRUE(again.drain);
+    EXPECT_EQ(again.why, "Xid 63");
+    rig.order(rig.half(0));
+    EXPECT_EQ(rig.phase(), PartPhase::refused);
+    rig.order(Sanitize{.wipes = {{.kind = UnitKind::memory, .size = 8, .ticket = rig.key(), .burn_in = true}}});
+    EXPECT_THAT(statement_in(rig.last<WipeReport>()).method, HasSubstr("burn-in"));
+    rig.order(rig.half(0));
+    EXPECT_EQ(rig.phase(), PartPhase::prepared);
+}
+
 TEST(Executor, a_failed_wipe_is_never_tried_again_under_its_ticket) {
     Rig rig;
     rig.model.faults({UnitKind::drive, 0}).fail = 1;

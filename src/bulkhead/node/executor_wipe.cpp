@@ -1,11 +1,13 @@
 // Wipe, read back, sign. Different devices are wiped side by side, the wipes of one device in the order of their
 // tickets. A reboot of the host waits until nothing else is going on, and nothing begins before it is over.
 //
-// A wipe that left something behind is done once more, and its evidence says so; nothing else is ever tried again under
+// A wipe that left something behind is done once more. Where that does not help, and where the operator allows it, a
+// GPU that nobody is on is reset, and wiped again. The evidence names each rung; nothing else is ever tried again under
 // the same ticket.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bulkhead/evidence/statement.hpp"
 #include "bulkhead/node/executor.hpp"
@@ -23,6 +25,21 @@ WipeReport report_of(const WipeTask& task, bool verified, std::string why) {
             .ticket = task.ticket,
             .verified = verified,
             .why = std::move(why)};
+}
+
+// In a statement, which is lines of text; what a program printed may be anything.
+std::string one_line(std::string_view text) {
+    constexpr std::size_t most = 200;
+    std::string line{text.substr(0, most)};
+    for (char& byte : line)
+        if (byte < ' ' || byte > '~') byte = byte == '\n' || byte == '\t' ? ' ' : '?';
+    return line;
+}
+
+std::string how_reset_went(const OperationResult& result) {
+    if (result.ok) return "after a GPU reset";
+    return fmt::format("{}: {}", result.untouched ? "no GPU reset was made" : "a GPU reset failed",
+                       one_line(result.why));
 }
 
 }  // namespace
@@ -107,6 +124,14 @@ void Executor::begin_wipe(Instant now, Outcome& out, Key ticket) {
         work.wiped = true;
         work.method = "reboot";
     }
+    if (!work.why_reset.empty()) {
+        const std::string why = std::exchange(work.why_reset, {});
+        if (!may_reset(ticket)) return answer_wipe(now, out, ticket, why, 0);  // somebody has come meanwhile
+        work.flying = true;
+        add(out, journal::WipeReset{ticket});
+        begin(now, out, ResetGpu{task.device}, {.ticket = ticket});
+        return;
+    }
     work.touched = true;
     work.flying = true;
     if (work.wiped) {
@@ -115,7 +140,7 @@ void Executor::begin_wipe(Instant now, Outcome& out, Key ticket) {
         return;
     }
     add(out, journal::WipeBegan{ticket, now, work.second_pass || wipe.second_pass});
-    begin(now, out, Wipe{task.kind, task.device, task.start, task.size}, {.ticket = ticket});
+    begin(now, out, Wipe{task.kind, task.device, task.start, task.size, task.burn_in}, {.ticket = ticket});
 }
 
 void Executor::wipe_answered(Instant now, Outcome& out, const Flight& flight, const OperationResult& result) {
@@ -123,33 +148,74 @@ void Executor::wipe_answered(Instant now, Outcome& out, const Flight& flight, co
     if (found == wiping_.end() || !ledger_.wipes.contains(flight.ticket)) return;
     WipeWork& work = found->second;
     work.flying = false;
+    if (std::holds_alternative<ResetGpu>(flight.operation.what)) {
+        // One that was given up may still be going on.
+        if (!flight.given_up) work.reset = how_reset_went(result);
+        if (!result.ok)
+            answer_wipe(now, out, flight.ticket, fmt::format("the GPU could not be reset: {}", result.why), 0);
+        return;
+    }
     if (!result.device_identity.empty()) work.device = result.device_identity;
     if (!result.model.empty()) work.model = result.model;
     const auto* wipe = std::get_if<Wipe>(&flight.operation.what);
     if (wipe != nullptr) {
         if (!result.method.empty()) work.method = result.method;
         work.bytes = result.bytes;
-        if (!result.ok) return answer_wipe(now, out, flight.ticket, fmt::format("the wipe failed: {}", result.why), 0);
+        work.bytes_unreachable = result.bytes_unreachable;
+        work.unreachable = result.unreachable;
+        if (!work.bytes_found) work.bytes_found = result.bytes_found;
+        if (!result.ok) return not_clean(now, out, flight, fmt::format("the wipe failed: {}", result.why), 0);
         work.wiped = true;
         if (wipe->kind == UnitKind::host) forget_given_up();
         return;
     }
     const auto& verify = std::get<Verify>(flight.operation.what);
+    work.digest = result.digest;
+    const Ledger::Wipe& ordered = ledger_.wipes.at(flight.ticket);
+    // A burn-in is passed the first time or not at all: memory that holds what is written every other time is broken.
+    if (ordered.task.burn_in && (result.bytes_residue != 0 || !result.ok))
+        return answer_wipe(
+            now, out, flight.ticket,
+            fmt::format("it has not passed its burn-in: {}",
+                        result.why.empty() ? fmt::format("{} bytes differ", result.bytes_residue) : result.why),
+            result.bytes);
+    if (ordered.task.burn_in && work.drained)
+        return answer_wipe(now, out, flight.ticket, "it was drained anew while its burn-in ran", result.bytes);
     if (result.bytes_residue != 0) {
         if (work.second_pass || ledger_.wipes.at(flight.ticket).second_pass)
-            return answer_wipe(now, out, flight.ticket,
-                               fmt::format("{} bytes were left after a second pass", result.bytes_residue),
-                               result.bytes);
+            return not_clean(now, out, flight,
+                             fmt::format("{} bytes were left after a second pass", result.bytes_residue), result.bytes);
         work.second_pass = true;
         work.wiped = false;
         return;
     }
     if (!result.ok)
-        return answer_wipe(now, out, flight.ticket, fmt::format("it could not be verified: {}", result.why),
-                           result.bytes);
+        return not_clean(now, out, flight, fmt::format("it could not be verified: {}", result.why), result.bytes);
     const bool has_bytes = verify.kind == UnitKind::memory || verify.kind == UnitKind::drive;
     if (has_bytes && result.bytes <= 0) return answer_wipe(now, out, flight.ticket, "nothing was read back", 0);
     answer_wipe(now, out, flight.ticket, {}, result.bytes);
+}
+
+// A reset ends whatever anybody does on that GPU, so nobody may be there; and it is tried once.
+bool Executor::may_reset(Key ticket) const {
+    const Ledger::Wipe& wipe = ledger_.wipes.at(ticket);
+    if (!identity_.gpu_reset || wipe.task.kind != UnitKind::memory || wipe.reset || wipe.task.burn_in) return false;
+    // What is dirty and not to be wiped is kept for somebody: a legal hold, whose contents a reset would take.
+    for (const auto& [id, unit] : ledger_.units)
+        if (id.kind == UnitKind::memory && id.device == wipe.task.device && !unit.clean && ledger_.wipes_of(id).empty())
+            return false;
+    return std::ranges::none_of(ledger_.leases, [&](const auto& lease) {
+        return std::ranges::any_of(lease.second.order.gpus,
+                                   [&](const GpuPart& part) { return part.gpu == wipe.task.device; });
+    });
+}
+
+// What has not answered is still at work on the GPU: that is no state to reset it in.
+void Executor::not_clean(Instant now, Outcome& out, const Flight& flight, const std::string& why, std::int64_t bytes) {
+    if (flight.given_up || !may_reset(flight.ticket)) return answer_wipe(now, out, flight.ticket, why, bytes);
+    WipeWork& work = wiping_[flight.ticket];
+    work.wiped = false;
+    work.why_reset = why;
 }
 
 // A reboot ends whatever had not answered.
@@ -177,6 +243,7 @@ void Executor::answer_wipe(Instant now, Outcome& out, Key ticket, const std::str
     const DeviceId device{wipe.task.kind, wipe.task.device};
     std::string method = work.method.empty() ? "none" : work.method;
     if (work.second_pass || wipe.second_pass) method += ", second pass";
+    if (wipe.reset) method += ", " + (work.reset.empty() ? "after a GPU reset of which nothing is known" : work.reset);
     const evidence::WipeStatement statement{
         .node = identity_.node,
         .device = work.device.empty() ? print(device) : work.device,
@@ -189,6 +256,10 @@ void Executor::answer_wipe(Instant now, Outcome& out, Key ticket, const std::str
         .ended = now,
         .bytes = work.bytes,
         .bytes_verified = bytes_verified,
+        .bytes_found = work.bytes_found,
+        .bytes_unreachable = work.bytes_unreachable,
+        .unreachable = work.unreachable,
+        .digest = work.digest,
         .ticket = ticket,
         .result = verified ? evidence::WipeResult::verified : evidence::WipeResult::failed,
         .grade = identity_.grade,
@@ -197,6 +268,11 @@ void Executor::answer_wipe(Instant now, Outcome& out, Key ticket, const std::str
     answer.evidence = evidence::sign_statement(key_, evidence::statement_text(statement));
     add(out, journal::WipeAnswered{answer, true});
     report(out, answer);
+    // Clean, and still not to be used: said anew, for a control plane that has forgotten it and takes it for available.
+    // Not of what was burnt in: that part is done with, and waits for the rest.
+    if (const auto drains = ledger_.draining.find(device);
+        verified && !wipe.task.burn_in && drains != ledger_.draining.end())
+        report(out, FaultReport{.kind = device.kind, .device = device.device, .why = drains->second, .drain = true});
 }
 
 }  // namespace bulkhead

@@ -100,6 +100,8 @@ private:
     void ask_faults(DeviceId device) {
         if (const auto fault = ledger_.faulty.find(device); fault != ledger_.faulty.end())
             object(fmt::format("{} is faulty: {}", print(device), fault->second));
+        if (const auto why = ledger_.draining.find(device); why != ledger_.draining.end())
+            object(fmt::format("{} is drained: {}", print(device), why->second));
     }
     void ask_wipes(UnitId unit) {
         for (const Key ticket : ledger_.wipes_of(unit))

@@ -19,6 +19,7 @@ void fields(auto& a, Of<journal::LeaseTaken> auto& v) { a(v.order); }
 void fields(auto& a, Of<journal::LeaseRefused> auto& v) { a(v.lease); }
 void fields(auto& a, Of<journal::LeaseStarting> auto& v) { a(v.lease); }
 void fields(auto& a, Of<journal::LeaseMoved> auto& v) { a(v.lease, v.phase, v.why); }
+void fields(auto& a, Of<journal::LeaseSaved> auto& v) { a(v.lease, v.saved); }
 void fields(auto& a, Of<journal::ReleaseTaken> auto& v) { a(v.order); }
 void fields(auto& a, Of<journal::WipeTaken> auto& v) { a(v.task); }
 void fields(auto& a, Of<journal::WipeBegan> auto& v) { a(v.ticket, v.at, v.second_pass); }
@@ -26,6 +27,8 @@ void fields(auto& a, Of<journal::WipeAnswered> auto& v) { a(v.report, v.attempte
 void fields(auto& a, Of<journal::DeviceFaulty> auto& v) { a(v.device, v.why); }
 void fields(auto& a, Of<journal::ReportMade> auto& v) { a(v.report); }
 void fields(auto& a, Of<journal::Acknowledged> auto& v) { a(v.number); }
+void fields(auto& a, Of<journal::WipeReset> auto& v) { a(v.ticket); }
+void fields(auto& a, Of<journal::DeviceDraining> auto& v) { a(v.device, v.why); }
 void fields(auto& a, Of<journal::Everything> auto& v) { a(v.ledger); }
 
 }  // namespace archive
@@ -63,7 +66,7 @@ struct Applying {
     void operator()(const BootSeen& record) const { ledger.boot = record.boot; }
     void operator()(const EpochSeen& record) const { ledger.epoch = std::max(ledger.epoch, record.epoch); }
     void operator()(const LeaseTaken& record) const {
-        ledger.leases[record.order.lease] = {record.order, PartPhase::preparing, {}, false, {}};
+        ledger.leases[record.order.lease] = {record.order, PartPhase::preparing, {}, false, {}, {}};
         for (const UnitId unit : units_of(record.order)) ledger.units[unit].clean = false;
         if (record.order.tier < Tier::vm) ledger.host_tenants.insert(record.order.tenant);
     }
@@ -80,6 +83,10 @@ struct Applying {
         lease->second.why = record.why;
         lease->second.starting = false;
         lease->second.release.reset();
+    }
+    void operator()(const LeaseSaved& record) const {
+        if (const auto lease = ledger.leases.find(record.lease); lease != ledger.leases.end())
+            lease->second.saved = record.saved;
     }
     void operator()(const ReleaseTaken& record) const {
         const Release& order = record.order;
@@ -113,6 +120,8 @@ struct Applying {
     }
     void operator()(const WipeAnswered& record) const {
         const WipeReport& report = record.report;
+        const auto wipe = ledger.wipes.find(report.ticket);
+        const bool burnt_in = wipe != ledger.wipes.end() && wipe->second.task.burn_in;
         ledger.wipes.erase(report.ticket);
         for (const UnitId id : units_of(task_of(report))) {
             Ledger::Unit& unit = ledger.units[id];
@@ -127,6 +136,11 @@ struct Applying {
         });
         const DeviceId device{report.kind, report.device};
         if (report.verified) ledger.faulty.erase(device);
+        // The part of a GPU that was burnt in says nothing of the rest, which somebody may still be on.
+        const bool all_clean = std::ranges::all_of(ledger.units, [&](const auto& entry) {
+            return DeviceId{entry.first.kind, entry.first.device} != device || entry.second.clean;
+        });
+        if (report.verified && burnt_in && all_clean) ledger.draining.erase(device);
         if (report.kind != UnitKind::host || !record.attempted) return;
         if (report.verified)
             ledger.host_tenants.clear();
@@ -138,6 +152,10 @@ struct Applying {
         for (auto& [id, unit] : ledger.units)
             if (DeviceId{id.kind, id.device} == record.device) unit.clean = false;
     }
+    void operator()(const WipeReset& record) const {
+        if (const auto wipe = ledger.wipes.find(record.ticket); wipe != ledger.wipes.end()) wipe->second.reset = true;
+    }
+    void operator()(const DeviceDraining& record) const { ledger.draining[record.device] = record.why; }
     void operator()(const ReportMade& record) const {
         ledger.reports = std::max(ledger.reports, record.report.number);
         ledger.unacknowledged[record.report.number] = record.report;
@@ -150,7 +168,9 @@ struct Applying {
 };
 
 // A frame: magic with the version, length of the payload, sequence, check, payload. Fixed width, little end first.
-constexpr std::string_view magic = "BHJ1";
+// Versions from 2 on are still read: each lacks what came with the next.
+constexpr std::string_view magic = "BHJ4", any_magic = "BHJ";
+constexpr unsigned oldest_version = 2, newest_version = 4;
 constexpr std::size_t check_bytes = 8, head_bytes = 4 + 4 + 8 + check_bytes;
 constexpr std::size_t payload_bytes_max = std::size_t{64} << 20;
 
@@ -168,28 +188,32 @@ std::string check_of(std::string_view head, std::string_view payload) {
 }
 
 struct Frame {
+    unsigned version = newest_version;
     std::uint64_t sequence = 0;
     std::string_view payload;
     std::size_t bytes = 0;
 };
 std::optional<Frame> sound_frame(std::string_view bytes) {
-    if (bytes.size() < head_bytes || !bytes.starts_with(magic)) return std::nullopt;
+    if (bytes.size() < head_bytes || !bytes.starts_with(any_magic)) return std::nullopt;
+    const auto version = static_cast<unsigned>(bytes[any_magic.size()] - '0');
+    if (version < oldest_version || version > newest_version) return std::nullopt;
     const std::uint64_t size = get_fixed(bytes.substr(4, 4));
     if (size > payload_bytes_max || bytes.size() - head_bytes < size) return std::nullopt;
     const std::string_view head = bytes.substr(0, head_bytes - check_bytes), payload = bytes.substr(head_bytes, size);
     if (bytes.substr(head.size(), check_bytes) != check_of(head, payload)) return std::nullopt;
-    return Frame{get_fixed(bytes.substr(8, 8)), payload, head_bytes + size};
+    return Frame{version, get_fixed(bytes.substr(8, 8)), payload, head_bytes + size};
 }
 
 std::optional<char> other_version(std::string_view bytes) {
-    if (bytes.size() < magic.size() || !bytes.starts_with(magic.substr(0, 3))) return std::nullopt;
+    if (bytes.size() < magic.size() || !bytes.starts_with(any_magic)) return std::nullopt;
     const char version = bytes[3];
-    return version > magic[3] && version <= '9' ? std::optional{version} : std::nullopt;
+    const bool known = version >= '0' + char{oldest_version} && version <= '0' + char{newest_version};
+    return !known && version >= '1' && version <= '9' ? std::optional{version} : std::nullopt;
 }
 
 // Whether any frame beyond this point is sound: then what is damaged here was once synced.
 std::optional<std::size_t> sound_frame_beyond(std::string_view bytes, std::size_t from) {
-    for (std::size_t at = bytes.find(magic, from); at != bytes.npos; at = bytes.find(magic, at + 1))
+    for (std::size_t at = bytes.find(any_magic, from); at != bytes.npos; at = bytes.find(any_magic, at + 1))
         if (sound_frame(bytes.substr(at))) return at;
     return std::nullopt;
 }
@@ -234,7 +258,7 @@ Result<ReadJournal> read_journal(std::string_view bytes) {
         }
         if (at > 0 && frame->sequence != read.next_sequence)
             return damaged(at, fmt::format("record {} where {} is due", frame->sequence, read.next_sequence));
-        archive::Reader reader{frame->payload};
+        archive::Reader reader{frame->payload, frame->version};
         std::uint64_t count = 0;
         reader(count);
         for (; count > 0 && !reader.failed(); --count) reader(read.records.emplace_back());

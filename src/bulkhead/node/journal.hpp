@@ -51,6 +51,11 @@ struct LeaseMoved {  // to prepared, running, failed or stopped
     std::string why;
     friend bool operator==(const LeaseMoved&, const LeaseMoved&) = default;
 };
+struct LeaseSaved {  // its code is stopped
+    Key lease = 0;
+    Saved saved;
+    friend bool operator==(const LeaseSaved&, const LeaseSaved&) = default;
+};
 struct ReleaseTaken {
     Release order;
     friend bool operator==(const ReleaseTaken&, const ReleaseTaken&) = default;
@@ -87,6 +92,15 @@ struct Everything {  // forget what came before: this is the sum of it
     Ledger ledger;
     friend bool operator==(const Everything&, const Everything&) = default;
 };
+struct WipeReset {  // about to reset the GPU for this wipe
+    Key ticket = 0;
+    friend bool operator==(const WipeReset&, const WipeReset&) = default;
+};
+struct DeviceDraining {
+    DeviceId device;
+    std::string why;
+    friend bool operator==(const DeviceDraining&, const DeviceDraining&) = default;
+};
 
 }  // namespace journal
 
@@ -95,7 +109,8 @@ using JournalRecord =
     std::variant<journal::AgentStarted, journal::BootSeen, journal::EpochSeen, journal::LeaseTaken,
                  journal::LeaseRefused, journal::LeaseStarting, journal::LeaseMoved, journal::ReleaseTaken,
                  journal::WipeTaken, journal::WipeBegan, journal::WipeAnswered, journal::DeviceFaulty,
-                 journal::ReportMade, journal::Acknowledged, journal::Everything>;
+                 journal::ReportMade, journal::Acknowledged, journal::Everything, journal::WipeReset,
+                 journal::DeviceDraining, journal::LeaseSaved>;
 
 // Total: a record that does not fit what is known changes nothing that it does not name.
 void play_back(Ledger& ledger, const JournalRecord& record);

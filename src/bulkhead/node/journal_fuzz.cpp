@@ -12,8 +12,9 @@ using namespace bulkhead;
 
 namespace {
 
-std::string framed(std::string_view payload) {
-    std::string frame = "BHJ1";
+std::string framed(std::string_view payload, char version) {
+    std::string frame = "BHJ";
+    frame += version;
     for (unsigned i = 0; i < 4; ++i) frame += static_cast<char>(payload.size() >> (8 * i) & 0xFF);
     frame += std::string(8, '\0');
     const Hash hash = sha256({frame, payload});
@@ -44,6 +45,7 @@ void look_at(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view bytes{reinterpret_cast<const char*>(data), size};
     look_at(bytes);
-    look_at(framed(bytes));
+    look_at(framed(bytes, '2'));
+    look_at(framed(bytes, '3'));
     return 0;
 }

@@ -1,7 +1,11 @@
 #include "bulkhead/node/journal.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
 
 #include "bulkhead/node/rig_test.hpp"
 
@@ -20,7 +24,7 @@ std::vector<JournalRecord> one_of_each() {
                         .gpus = {{7, 4, 4, "3g.40gb", 250}, {65'535, 255, 255, "", 1000}},
                         .drives = {1, 300},
                         .functions = {65'535}};
-    const WipeTask task{UnitKind::memory, 7, 4, 4, key_of(3, 8), "lease-1", {"acme", "beta"}};
+    const WipeTask task{UnitKind::memory, 7, 4, 4, key_of(3, 8), "lease-1", {"acme", "beta"}, true};
     const Release release{lease.lease, {task, {UnitKind::host, 0, 0, 1, key_of(3, 9)}}};
     const WipeReport wiped{
         UnitKind::memory, 7, 4, 4, task.ticket, true, true, "why", {"{statement}", "key", "signature"}};
@@ -31,11 +35,12 @@ std::vector<JournalRecord> one_of_each() {
     ledger.reports = 99;
     ledger.leases[lease.lease] = {lease, PartPhase::running, "why", true, release};
     ledger.units[{UnitKind::drive, 1, 0}] = {true, key_of(2, 1)};
-    ledger.wipes[task.ticket] = {task, true, Instant{-5}, "boot", true};
+    ledger.wipes[task.ticket] = {task, true, Instant{-5}, "boot", true, true};
     ledger.answered[wiped.ticket] = wiped;
     ledger.faulty[{UnitKind::vf, 3}] = "stuck";
+    ledger.draining[{UnitKind::memory, 3}] = "Xid 63";
     ledger.host_tenants = {"acme", "beta"};
-    ledger.unacknowledged[98] = {98, FaultReport{UnitKind::drive, 2, "gone"}};
+    ledger.unacknowledged[98] = {98, FaultReport{UnitKind::drive, 2, "gone", true}};
     ledger.unacknowledged[99] = {99, wiped};
     ledger.closed[key_of(1, 1)] = PartPhase::refused;
     ledger.closed_up_to = 5;
@@ -53,7 +58,10 @@ std::vector<JournalRecord> one_of_each() {
             journal::DeviceFaulty{{UnitKind::drive, 2}, "gone"},
             journal::ReportMade{{99, LeaseReport{lease.lease, PartPhase::stopped, ""}}},
             journal::Acknowledged{98},
-            journal::Everything{ledger}};
+            journal::Everything{ledger},
+            journal::WipeReset{task.ticket},
+            journal::DeviceDraining{{UnitKind::memory, 2}, "Xid 94"},
+            journal::LeaseSaved{lease.lease, {true, "step 41"}}};
 }
 
 std::string frames(std::span<const JournalRecord> records) {
@@ -124,13 +132,56 @@ TEST(Journal, a_lost_or_repeated_record_in_the_middle_is_an_error) {
     EXPECT_TRUE(read_journal(frame(1) + frame(2)));
 }
 
-TEST(Journal, a_later_version_is_named_and_not_guessed) {
-    const auto records = one_of_each();
-    std::string bytes = frames(records);
-    bytes[3] = '2';
+// What came with version 3 is at its default; the rest is as it was.
+TEST(Journal, a_file_of_the_version_before_is_read) {
+    std::ifstream file{BULKHEAD_SOURCE_DIR "/testdata/journal/v2.journal", std::ios::binary};
+    const std::string bytes{std::istreambuf_iterator<char>{file}, {}};
+    ASSERT_EQ(bytes.substr(0, 4), "BHJ2");
     const auto read = read_journal(bytes);
-    ASSERT_FALSE(read);
-    EXPECT_THAT(read.error().what, HasSubstr("version 2 "));
+    ASSERT_TRUE(read) << read.error().what;
+    auto wanted = one_of_each();
+    wanted.resize(15);
+    std::get<journal::ReleaseTaken>(wanted[7]).order.wipes[0].burn_in = false;
+    std::get<journal::WipeTaken>(wanted[8]).task.burn_in = false;
+    Ledger& ledger = std::get<journal::Everything>(wanted[14]).ledger;
+    ledger.leases.begin()->second.release->wipes[0].burn_in = false;
+    ledger.wipes.begin()->second.task.burn_in = false;
+    ledger.wipes.begin()->second.reset = false;
+    ledger.draining.clear();
+    std::get<FaultReport>(ledger.unacknowledged.at(98).what).drain = false;
+    EXPECT_EQ(read->records, wanted);
+    const auto both = read_journal(bytes + journal_frame(read->next_sequence, wanted));
+    ASSERT_TRUE(both) << "what is appended is of the new version";
+    EXPECT_EQ(both->records.size(), 30u);
+}
+
+// Every field that came with version 4 is kept by it.
+TEST(Journal, what_is_to_be_saved_and_was_is_kept) {
+    Prepare lease{.lease = key_of(3, 7), .tenant = "acme"};
+    lease.program = {.words = {"train"}, .checkpoint = {"save", "it"}, .checkpoint_within = Duration{5'000}};
+    Ledger ledger;
+    ledger.leases[lease.lease] = {
+        lease, PartPhase::running, "", true, Release{lease.lease, {}, true}, Saved{true, "41"}};
+    const std::vector<JournalRecord> records{
+        journal::LeaseTaken{lease}, journal::ReleaseTaken{{lease.lease, {}, true}}, journal::Everything{ledger},
+        journal::ReportMade{{1, LeaseReport{.lease = lease.lease,
+                                            .phase = PartPhase::stopped,
+                                            .why = {},
+                                            .saved = Saved{false, "the disk is full"}}}}};
+    const auto read = read_journal(journal_frame(1, records));
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(read->records, records);
+}
+
+TEST(Journal, another_version_is_named_and_not_guessed) {
+    const auto records = one_of_each();
+    for (const char version : {'1', '5'}) {
+        std::string bytes = frames(records);
+        bytes[3] = version;
+        const auto read = read_journal(bytes);
+        ASSERT_FALSE(read);
+        EXPECT_THAT(read.error().what, HasSubstr(fmt::format("version {} ", version)));
+    }
 }
 
 TEST(Journal, a_record_that_fits_nothing_changes_nothing_else) {

@@ -37,6 +37,7 @@ struct Ledger {
         std::string why;                 // of failed
         bool starting = false;           // Start was obeyed; running when its operation has answered
         std::optional<Release> release;  // being taken apart
+        std::optional<Saved> saved;      // of one that is: what came of saving its work, once it was stopped
         friend bool operator==(const Lease&, const Lease&) = default;
     };
     struct Unit {
@@ -50,19 +51,21 @@ struct Ledger {
         Instant began;
         std::string boot;  // under which it began
         bool second_pass = false;
+        bool reset = false;  // the GPU was, or was to be, reset for it: once is enough
         friend bool operator==(const Wipe&, const Wipe&) = default;
     };
 
-    std::int64_t epoch = 0;                  // the highest ever obeyed
-    std::int64_t lives = 0;                  // how often an agent started on this journal
-    std::string boot;                        // as last told
-    std::int64_t reports = 0;                // made so far
-    std::map<Key, Lease> leases;             // that are not stopped
-    std::map<UnitId, Unit> units;            // one that is not here is dirty
-    std::map<Key, Wipe> wipes;               // by ticket, to be done in this order on each device
-    std::map<Key, WipeReport> answered;      // by ticket, while it is the last of any of its units
-    std::map<DeviceId, std::string> faulty;  // and why; until a wipe of it is verified
-    std::set<std::string> host_tenants;      // whose code may have run on the kernel since its last verified reboot
+    std::int64_t epoch = 0;                    // the highest ever obeyed
+    std::int64_t lives = 0;                    // how often an agent started on this journal
+    std::string boot;                          // as last told
+    std::int64_t reports = 0;                  // made so far
+    std::map<Key, Lease> leases;               // that are not stopped
+    std::map<UnitId, Unit> units;              // one that is not here is dirty
+    std::map<Key, Wipe> wipes;                 // by ticket, to be done in this order on each device
+    std::map<Key, WipeReport> answered;        // by ticket, while it is the last of any of its units
+    std::map<DeviceId, std::string> faulty;    // and why; until a wipe of it is verified
+    std::map<DeviceId, std::string> draining;  // and why; until it has passed its burn-in
+    std::set<std::string> host_tenants;        // whose code may have run on the kernel since its last verified reboot
     std::map<std::int64_t, Report> unacknowledged;
     // Leases that are over, so that an order that comes late finds them so. Of very old ones only this is known: keys
     // not above `closed_up_to` that are in no list are over.

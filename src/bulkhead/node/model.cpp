@@ -26,6 +26,7 @@ DeviceId device_of(const decltype(Operation::what)& what) {
         DeviceId operator()(const StopTenant&) const { return {UnitKind::host, 0}; }
         DeviceId operator()(const Wipe& o) const { return {o.kind, o.device}; }
         DeviceId operator()(const Verify& o) const { return {o.kind, o.device}; }
+        DeviceId operator()(const ResetGpu& o) const { return {UnitKind::memory, o.gpu}; }
     } device;
     return std::visit(device, what);
 }
@@ -150,6 +151,7 @@ Duration NodeModel::duration(const Operation& operation) const {
             }
             return 0;
         }
+        std::int64_t operator()(const ResetGpu&) const { return 10'000; }
         std::int64_t operator()(const Verify& o) const {
             switch (o.kind) {
                 case UnitKind::memory:
@@ -298,8 +300,12 @@ OperationResult NodeModel::carry(const StartTenant& what) {
 }
 
 OperationResult NodeModel::carry(const StopTenant& what) {
-    tenants_.erase(what.lease);
-    return done();
+    const bool ran = tenants_.erase(what.lease) != 0;
+    OperationResult result = done();
+    if (what.save.ms > 0)
+        result.saved =
+            ran ? Saved{true, fmt::format("{} lease {}", spec_.node, what.lease)} : Saved{false, "it did not run"};
+    return result;
 }
 
 std::vector<Key> NodeModel::running() const {
@@ -329,7 +335,7 @@ OperationResult NodeModel::carry(const Wipe& what) {
                 return gpu::Placement{there.start, there.size}.overlaps({what.start, what.size}) &&
                        !in_use(what.device, there.start, there.size);
             });
-            result.method = "model fill";
+            result.method = what.burn_in ? "model fill, burn-in" : "model fill";
             result.bytes = slice_bytes() * what.size;
             if (!spend_lie(device))
                 for (unsigned slice = what.start; slice < end; ++slice) gpu.contents[slice] = 0;
@@ -394,6 +400,15 @@ OperationResult NodeModel::carry(const Verify& what) {
             break;
     }
     return result;
+}
+
+OperationResult NodeModel::carry(const ResetGpu& what) {
+    const auto not_made = [](std::string why) { return OperationResult{.why = std::move(why), .untouched = true}; };
+    if (what.gpu >= gpus_.size()) return not_made("there is no such GPU");
+    if (in_use(what.gpu, 0, slices_per_gpu())) return not_made("in use: a process is still on it");
+    gpus_[what.gpu].instances.clear();
+    if (!spend_lie({UnitKind::memory, what.gpu})) std::ranges::fill(gpus_[what.gpu].contents, 0);
+    return done();
 }
 
 void NodeModel::reboot() {

@@ -119,7 +119,8 @@ private:
         StartTenant what;
         friend bool operator==(const Tenant& a, const Tenant& b) {
             return a.what.lease == b.what.lease && a.what.tier == b.what.tier && a.what.gpus == b.what.gpus &&
-                   a.what.drives == b.what.drives && a.what.functions == b.what.functions;
+                   a.what.drives == b.what.drives && a.what.functions == b.what.functions &&
+                   a.what.program == b.what.program;
         }
     };
 
@@ -133,6 +134,7 @@ private:
     OperationResult carry(const StopTenant& what);
     OperationResult carry(const Wipe& what);
     OperationResult carry(const Verify& what);
+    OperationResult carry(const ResetGpu& what);
     std::optional<std::string> unusable(const StartTenant& what) const;
     bool in_use(std::uint16_t gpu, unsigned start, unsigned size) const;
     bool spend_lie(DeviceId device);

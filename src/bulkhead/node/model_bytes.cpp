@@ -13,14 +13,16 @@ void fields(auto& a, Of<NodeModelSpec> auto& v) {
       v.nvlink, v.confidential_mode);
 }
 void fields(auto& a, Of<ModelFaults> auto& v) { a(v.fail, v.lie, v.hang); }
-void fields(auto& a, Of<StartTenant> auto& v) { a(v.lease, v.tier, v.gpus, v.drives, v.functions); }
+void fields(auto& a, Of<StartTenant> auto& v) {
+    a(v.lease, v.tier, v.gpus, v.drives, v.functions, v.tenant, v.mechanism, v.program);
+}
 void fields(auto& a, Of<NodeModel::Instance> auto& v) { a(v.profile, v.start, v.size); }
 
 }  // namespace archive
 
 namespace {
 
-constexpr std::string_view model_magic = "BHM1";
+constexpr std::string_view model_magic = "BHM3";
 
 }  // namespace
 

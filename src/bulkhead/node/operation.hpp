@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -40,14 +41,19 @@ struct StartTenant {
     Tier tier{};
     std::vector<GpuPart> gpus;
     std::vector<std::uint16_t> drives, functions;
+    std::string tenant;
+    Mechanism mechanism{};
+    Program program;
 };
 struct StopTenant {  // verified: when it answers ok, none of its processes or VMs is left
     Key lease = 0;
+    Duration save;  // how long saving its work may take before; 0: it is not saved
 };
 struct Wipe {  // memory: fill; drive: erase; function: forget its addresses; host: reboot to the known image
     UnitKind kind{};
     std::uint16_t device = 0;
     std::uint8_t start = 0, size = 1;
+    bool burn_in = false;  // memory: it was out of use; show at length that it holds what is written, and computes
 };
 struct Verify {  // read back: what a wipe left
     UnitKind kind{};
@@ -55,24 +61,36 @@ struct Verify {  // read back: what a wipe left
     std::uint8_t start = 0, size = 1;
     std::uint64_t sample_seed = 0;  // which places a drive is sampled at
 };
+// The GPU anew, as after power-on, with everything on it gone. Whoever carries it out looks that nobody is on it, nor
+// on one that is joined to it.
+struct ResetGpu {
+    std::uint16_t gpu = 0;
+};
 
 struct Operation {
     std::int64_t number = 0;  // unique while the agent's process lives
     std::variant<CreateInstance, DestroyInstance, AttachDrive, DetachDrive, AttachFunction, DetachFunction, StartTenant,
-                 StopTenant, Wipe, Verify>
+                 StopTenant, Wipe, Verify, ResetGpu>
         what;
 };
 
 struct OperationResult {
     std::int64_t number = 0;
     bool ok = false;
-    std::string why;  // of one that failed
+    std::string why;         // of one that failed
+    bool untouched = false;  // of one that failed: nothing was done to the hardware
     // Of a Wipe or Verify:
     std::string device_identity;  // GPU UUID, drive serial
     std::string model;
     std::string method;
     std::int64_t bytes = 0;          // reached by the wipe, or read back
     std::int64_t bytes_residue = 0;  // found by Verify: anything but 0 fails
+    // Of a Wipe, where its hardware can tell; for the evidence.
+    std::optional<std::int64_t> bytes_found;  // that were not zero before
+    std::int64_t bytes_unreachable = 0;
+    std::string unreachable;     // whose those are
+    std::string digest;          // of a Verify: of what was read back
+    std::optional<Saved> saved;  // of a StopTenant that was to save the work
 };
 
 }  // namespace bulkhead

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "bulkhead/base/quantity.hpp"
 #include "bulkhead/lifecycle/unit.hpp"
 #include "bulkhead/model/terms.hpp"
 
@@ -29,6 +30,27 @@ struct GpuPart {
     friend bool operator==(const GpuPart&, const GpuPart&) = default;
 };
 
+// What a tenant wants to run on this node, and how much of the host it may have for it. Without words nothing is
+// started: the lease holds what it holds.
+struct Program {
+    std::vector<std::string> words;        // the program by its absolute path, then its arguments
+    std::vector<std::string> environment;  // NAME=value
+    std::int64_t cpu_thousandths = 0;      // 0: not limited
+    std::int64_t memory_bytes = 0;
+    // What saves its work before it is stopped to be run again, and how long that may take.
+    std::vector<std::string> checkpoint;
+    Duration checkpoint_within;
+    friend bool operator==(const Program&, const Program&) = default;
+};
+
+// What came of saving a tenant's work.
+struct Saved {
+    bool ok = false;
+    std::string words;  // what its own command printed, for the next run; or why the work is not saved
+    friend bool operator==(const Saved&, const Saved&) = default;
+};
+inline constexpr std::size_t saved_bytes_max = 2 << 10;
+
 // Make ready, verify, and wait: no tenant code runs before `Start`.
 struct Prepare {
     Key lease = 0;
@@ -39,6 +61,7 @@ struct Prepare {
     std::vector<GpuPart> gpus;
     std::vector<std::uint16_t> drives;
     std::vector<std::uint16_t> functions;
+    Program program;
     friend bool operator==(const Prepare&, const Prepare&) = default;
 };
 
@@ -59,11 +82,13 @@ struct WipeTask {
     // tenant that had it since it was clean.
     std::string lease;
     std::vector<std::string> tenants;
+    bool burn_in = false;  // it was quarantined, and an operator lets it return
     friend bool operator==(const WipeTask&, const WipeTask&) = default;
 };
 struct Release {
     Key lease = 0;
     std::vector<WipeTask> wipes;  // empty for units under legal hold: stop, and keep everything as it is
+    bool save = false;            // it will be run again: its work is saved first, where it says how
     friend bool operator==(const Release&, const Release&) = default;
 };
 

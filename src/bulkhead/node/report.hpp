@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,15 +22,27 @@ enum class PartPhase : std::uint8_t {
     stopped,  // the tenant's code is gone and its instances are taken apart; wipes may go on
     refused,  // the node's own gate said no: nothing was done
     failed,   // preparing or running broke; the part must be released
+    exited,   // the tenant's command ended by itself; its part is held until it is released
 };
 constexpr auto words(PartPhase) {
-    return std::to_array<Words>({"preparing", "prepared", "running", "stopped", "refused", "failed"});
+    return std::to_array<Words>({"preparing", "prepared", "running", "stopped", "refused", "failed", "exited"});
 }
+
+// How much a command printed in all, and how much of the end of it that travels is of the first stream.
+struct Printed {
+    std::int64_t out = 0, err = 0, out_kept = 0;
+    friend bool operator==(const Printed&, const Printed&) = default;
+};
 
 struct LeaseReport {
     Key lease = 0;
     PartPhase phase{};
     std::string why;  // of refused and failed
+    // Of exited: as a shell says it, 128 and the signal for one that was killed; and the end of what it printed.
+    std::optional<std::int64_t> exit_status = {};
+    std::string output = {};
+    Printed printed = {};
+    std::optional<Saved> saved = {};  // of stopped, where its work was to be saved first
     friend bool operator==(const LeaseReport&, const LeaseReport&) = default;
 };
 
@@ -50,8 +63,38 @@ struct FaultReport {
     UnitKind kind{};
     std::uint16_t device = 0;
     std::string why;  // "Xid 79: GPU has fallen off the bus"
+    // It works, and should not much longer: who is on it may stay, nobody else comes, and what is left is wiped as ever
+    // and then kept out of use.
+    bool drain = false;
     friend bool operator==(const FaultReport&, const FaultReport&) = default;
 };
+
+// A tenant's command has ended by itself.
+struct TenantExit {
+    Key lease = 0;
+    std::int64_t status = 0;
+    std::string output;
+    Printed printed;
+    friend bool operator==(const TenantExit&, const TenantExit&) = default;
+};
+inline constexpr std::size_t output_bytes_max = 16 << 10;  // of the end of its output, that travels
+
+// A part of what a command prints, while it runs.
+struct OutputPlace {
+    Key lease = 0;
+    bool errors = false;  // of its second stream
+    std::int64_t from = 0;
+    friend bool operator==(const OutputPlace&, const OutputPlace&) = default;
+};
+struct OutputPiece {
+    std::int64_t from = 0;  // later than asked for when that is no longer kept
+    std::string bytes;      // empty: nothing further yet
+    friend bool operator==(const OutputPiece&, const OutputPiece&) = default;
+};
+inline constexpr std::size_t output_piece_bytes_max = 64 << 10;
+
+// Of what agents and control planes say to each other (wire/agent.proto): 2 brought saved work and output.
+inline constexpr std::int64_t agent_protocol = 2;
 
 // What a node knows of itself when a session opens: all that a control plane restored from an old backup must learn.
 struct KnownLease {
@@ -68,7 +111,7 @@ struct KnownUnit {
     friend bool operator==(const KnownUnit&, const KnownUnit&) = default;
 };
 struct Hello {
-    std::int64_t protocol = 1;
+    std::int64_t protocol = agent_protocol;
     std::int64_t epoch_seen = 0;  // the highest ever obeyed
     std::string agent_version;
     std::string boot_id;

@@ -1,7 +1,7 @@
 // What each mechanism keeps apart, claim by claim, and how claims compose. Strength is about malice and load, not about
 // a good day: what a neighbour can exhaust or see is `none`, what software merely bounds is `soft`. `silicon` stands
-// only where a capture in testdata/ shows the very thing said; that an instance has its own SMs is the vendor's word
-// until a probe has measured it. Read by catalogue.cpp alone.
+// only where a capture in testdata/ or a probe in docs/measurements/ shows the very thing said; that an instance has
+// its own SMs is the vendor's word until a probe has measured it. Read by catalogue.cpp alone.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,10 @@ inline constexpr std::string_view considerations = "NVIDIA MIG User Guide, Deplo
 inline constexpr std::string_view mps_guide = "NVIDIA Multi-Process Service documentation, R575 to R615";
 inline constexpr std::string_view vgpu_guide = "NVIDIA vGPU documentation, scheduling and types";
 inline constexpr std::string_view amd_guide = "ROCm documentation, GPU partitioning";
+inline constexpr std::string_view interference =
+    "probe interference, H200, driver 580.159.04 (docs/measurements/, 2026-11-16)";
+inline constexpr std::string_view visibility =
+    "probe visibility, H200, driver 580.159.04 (docs/measurements/, 2026-11-16)";
 inline constexpr std::string_view owner = "follows from sole ownership";
 inline constexpr std::string_view one_device = "follows from sharing one device";
 
@@ -59,10 +63,11 @@ constexpr Claims composed(const Claims& inner, const Claims& outer) {
     return both;
 }
 
-// The same claim in words that fit the place; strength and grade stay what the layers gave.
+// The same claim in words that fit the place: as strong as the layers make it, and not measured there.
 constexpr Claims worded(Claims claims, Aspect aspect, std::string_view says, std::string_view source) {
     claims[at(aspect)].says = says;
     claims[at(aspect)].source = source;
+    claims[at(aspect)].grade = std::max(claims[at(aspect)].grade, documented);
     return claims;
 }
 
@@ -142,11 +147,17 @@ inline constexpr Claims mps = by_aspect({
            "The active-thread percentage is a ceiling, rounded down, and reserves nothing; static partitions "
            "(CUDA 13.1) reserve SMs in chunks, and only SMs.",
            mps_guide},
-    .l2 = {none, documented, "All clients share the L2.", mps_guide},
+    .l2 = {none, silicon,
+           "All clients share the L2: beside a client that streams memory one step in a hundred within the cache took "
+           "63 times as long or longer; with half of the SMs each, twice.",
+           interference},
     .memory_capacity = {soft, documented,
                         "A per-client memory limit is optional, and limits may add up to more than there is.",
                         mps_guide},
-    .memory_bandwidth = {none, documented, "All clients share the memory controllers.", mps_guide},
+    .memory_bandwidth = {none, silicon,
+                         "All clients share the memory controllers: a step that streams memory took 28 times as long "
+                         "beside another, with half of the SMs each 1.9 times.",
+                         interference},
     .memory_content = {soft, documented,
                        "Clients have GPU address spaces of their own since Volta, under one server, one driver and "
                        "one UID: a guard against mistakes.",
@@ -158,21 +169,32 @@ inline constexpr Claims mps = by_aspect({
                "new clients wait until all have left.",
                mps_guide},
     .power_and_clocks = {none, documented, "One power limit and one clock for all clients.", one_device},
-    .pcie = {none, documented, "All clients share the PCIe link.", one_device},
+    .pcie = {none, silicon,
+             "All clients share the PCIe link: a copy took 13 times as long beside another's, limits on SMs or not.",
+             interference},
     .nvlink = {none, documented, "All clients share the GPU's NVLinks.", one_device},
-    .observability = {none, documented,
-                      "Free memory, utilisation, power and the timing of kernels are visible to every client.",
-                      "CUDA Runtime API, cudaMemGetInfo; NVML API Reference"},
+    .observability =
+        {none, silicon,
+         "A neighbour without rights read free memory to the byte, processes and what each holds, load and "
+         "power. NVML is hidden from tenants that share; whoever asks the driver itself still reads them.",
+         visibility},
 });
 
 inline constexpr std::string_view slicing_guide = "NVIDIA Kubernetes device plugin, time-slicing";
 inline constexpr Claims slicing = by_aspect({
-    .sm = {none, documented,
-           "Processes take turns on the whole GPU; time is shared by process, and a second replica buys no more of it.",
-           slicing_guide},
-    .l2 = {none, assumed, "No document says the cache is flushed or divided between turns.", slicing_guide},
+    .sm = {none, silicon,
+           "Processes take turns on the whole GPU, and a second replica buys no more of it: a step of 53 us took 46 "
+           "times "
+           "as long beside one busy neighbour.",
+           interference},
+    .l2 = {none, silicon,
+           "Nothing divides the cache: steps within it took 87 times as long beside a neighbour that streams memory.",
+           interference},
     .memory_capacity = {none, documented, "No limit: one process can take all device memory.", slicing_guide},
-    .memory_bandwidth = {none, documented, "Whoever has the turn has all of it.", slicing_guide},
+    .memory_bandwidth = {none, silicon,
+                         "Whoever has the turn has all of it: a step that streams memory took 32 times as long beside "
+                         "another.",
+                         interference},
     .memory_content = {soft, documented,
                        "Each process has its own GPU address space, kept by the shared driver; no document promises "
                        "a wipe of freed memory.",
@@ -181,10 +203,14 @@ inline constexpr Claims slicing = by_aspect({
     .media_engines = {none, assumed, "No document divides the media engines between processes.", slicing_guide},
     .faults = {none, documented, "One fault domain: a fault or reset can stop every process.", slicing_guide},
     .power_and_clocks = {none, documented, "One power limit and one clock for all processes.", one_device},
-    .pcie = {none, documented, "All processes share the PCIe link.", one_device},
+    .pcie = {none, silicon, "All processes share the PCIe link: a copy took 13 times as long beside another's.",
+             interference},
     .nvlink = {none, documented, "All processes share the GPU's NVLinks.", one_device},
-    .observability = {none, documented, "Free memory, utilisation and power are visible to every process.",
-                      "CUDA Runtime API, cudaMemGetInfo; NVML API Reference"},
+    .observability =
+        {none, silicon,
+         "A neighbour without rights read free memory to the byte, processes and what each holds, load and "
+         "power. NVML is hidden from tenants that share; whoever asks the driver itself still reads them.",
+         visibility},
 });
 
 inline constexpr Claims vgpu = by_aspect({
@@ -233,6 +259,7 @@ inline constexpr Claims mps_in_mig = [] {
     claims = worded(claims, Aspect::l2, "All clients of the instance share its L2 slices.", mps_guide);
     claims = worded(claims, Aspect::memory_bandwidth, "All clients of the instance share its memory controllers.",
                     mps_guide);
+    claims = worded(claims, Aspect::pcie, "All clients of all instances share the PCIe link.", one_device);
     claims = worded(claims, Aspect::faults,
                     "A fatal fault of one client stops every client of the instance; a GPU reset stops every instance.",
                     "NVIDIA Multi-Process Service documentation; NVIDIA MIG User Guide");

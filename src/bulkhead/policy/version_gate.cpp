@@ -126,6 +126,7 @@ void judge(const Advisory& advisory, const GpuNode& node, const DueDays& days, I
     for (const InstalledVersion& found : node.status.versions) {
         if (found.component != advisory.component) continue;
         named = true;
+        if (found.version == not_installed) continue;
         Standing standing = standing_of(found.version, advisory.fixed);
         if (!standing.vulnerable) continue;
         add(found.version, std::move(standing.wanted));

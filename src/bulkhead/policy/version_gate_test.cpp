@@ -122,6 +122,14 @@ TEST(VersionGate, software_a_node_does_not_have_is_not_vulnerable) {
         EXPECT_EQ(o.advisory.component, Component::dcgm);
 }
 
+TEST(VersionGate, software_a_node_looked_for_and_does_not_have_is_not_vulnerable) {
+    const GpuNode without = node_with({{Component::driver, "999.0"}, {Component::container_toolkit, "none"}},
+                                      {Capability::mig, Capability::mps});
+    EXPECT_THAT(ids(open_advisories(without, {}, long_after)), IsEmpty());
+    const GpuNode silent = node_with({{Component::driver, "999.0"}}, {Capability::mig, Capability::mps});
+    EXPECT_THAT(ids(open_advisories(silent, {}, long_after)), Not(IsEmpty()));
+}
+
 TEST(VersionGate, software_a_node_must_have_and_does_not_name_is) {
     for (const Capability needs_driver : {Capability::mig, Capability::mps})
         for (const OpenAdvisory& o : open_advisories(node_with({}, {needs_driver}), {}, long_after)) {

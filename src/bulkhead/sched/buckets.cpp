@@ -134,9 +134,8 @@ StateNo FleetIndex::intern(NodeNo node) {
     for (const Cell& cell : scratch_cells_) {
         const bool empty = is_empty(cell);
         brief.whole = static_cast<std::uint8_t>(brief.whole + (empty ? 1 : 0));
-        const auto hole = static_cast<std::uint16_t>(empty                               ? 1000
-                                                     : cell.use > 1 && cell.taken < 1000 ? 1000 - cell.taken
-                                                                                         : 0);
+        const bool shared = cell.use > 1 && cell.taken < 1000 && cell.lost == 0;
+        const auto hole = static_cast<std::uint16_t>(empty ? 1000 : shared ? 1000 - cell.taken : 0);
         brief.hole = std::max(brief.hole, hole);
         const std::uint8_t all = models_[cell.model].all();
         brief.model = &cell == scratch_cells_.data() || brief.model == cell.model ? cell.model : 0xFF;
@@ -170,7 +169,8 @@ void FleetIndex::restate(NodeNo node) {
     for (std::size_t i = 0; i < rec.gpus; ++i) {
         const Cell& cell = cells_[rec.cells + i];
         const std::int64_t lost = lost_of(cell, models_[cell.model]);
-        total += 1000 - lost;
+        // Of a GPU that is drained there is what is held of it, as of a closed node.
+        total += lost == 1000 && cell.held != 0 ? cell.taken : 1000 - lost;
         free += std::max<std::int64_t>(0, 1000 - lost - cell.taken);
         whole = static_cast<std::uint8_t>(whole + (cell.empty(models_[cell.model].all()) && cell.kept == 0 ? 1 : 0));
     }

@@ -23,7 +23,7 @@ struct Cell {
     std::uint8_t model = 0;
     std::uint8_t available = 0;  // slices that are clean and nobody's
     std::uint8_t held = 0;       // slices that somebody holds and is not giving up
-    std::uint8_t lost = 0;       // slices that are nobody's until a person acts
+    std::uint8_t lost = 0;       // slices that nobody new gets until a person acts
     std::uint8_t use = 0;        // of what sits here: 0 instances, else 1 + mechanism of those who hold the GPU itself
     std::uint8_t mode = 0;       // the most media engines an instance took; the partition mode
     std::uint16_t taken = 0;     // thousandths that are held

@@ -45,7 +45,9 @@ struct Gpu {
     std::uint8_t slices = 1;            // memory slices
     std::uint8_t available = 0;         // one bit for each slice that is clean and nobody's
     std::uint8_t held = 0;              // one bit for each slice that a lease holds and is not giving up
-    std::uint8_t lost = 0;              // one bit for each slice that is nobody's until a person acts
+    // One bit for each slice that nobody new gets until a person acts; of a GPU that is drained all of them, though
+    // somebody may still hold some.
+    std::uint8_t lost = 0;
     std::vector<Seat> seats;
 
     std::uint8_t all() const { return static_cast<std::uint8_t>((1u << slices) - 1u); }

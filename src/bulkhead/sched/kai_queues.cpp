@@ -197,7 +197,8 @@ PeerTree peer_tree_in(std::string_view text) {
         at = end + 1;
         while (line.starts_with(' ') || line.starts_with('\t')) line.remove_prefix(1);
         if (line.empty() || line.starts_with('#')) continue;
-        if (line.starts_with("Cluster - ") || line.starts_with("Parent - ")) return PeerTree::slurm;
+        if (line.starts_with("Cluster - ") || line.starts_with("Parent - ") || line.starts_with("QOS - "))
+            return PeerTree::slurm;  // newer ones begin with their qualities of service
         break;
     }
     if (text.find(kai_group) == text.npos) return PeerTree::none;

@@ -167,6 +167,7 @@ TEST(SlurmDump, every_error_is_told_with_its_line) {
 }
 
 TEST(PeerTrees, what_is_ours_is_not_taken_for_theirs) {
+    EXPECT_EQ(peer_tree_in("# ClusterName\nQOS - 'normal':Priority=0\nCluster - 'lab':\n"), PeerTree::slurm);
     EXPECT_EQ(peer_tree_in("kind: Cluster\ngpus: 4\n"), PeerTree::none);
     EXPECT_EQ(peer_tree_in("# scheduling.run.ai/v2\nkind: Queue\n"), PeerTree::none);
     EXPECT_EQ(peer_tree_in(""), PeerTree::none);

@@ -162,7 +162,8 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
             if (is_empty(cell)) {
                 free = 1000;
                 ++whole;
-            } else if (cell.use > 1 && cell.kept == 0 && cell.held == model.all() && cell.taken < 1000) {
+            } else if (cell.use > 1 && cell.kept == 0 && cell.held == model.all() && cell.taken < 1000 &&
+                       cell.lost == 0) {
                 // Somebody's share of it is free; for this request only if it may sit there.
                 const bool may = shared && cell.use == mechanism &&
                                  joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true);
@@ -239,7 +240,7 @@ std::int64_t FleetIndex::capacity(const NodeView& view, const Shape& shape, cons
                 if (is_empty(cell))
                     ++whole;
                 else if (shared && cell.use == mechanism && cell.kept == 0 && cell.held == model.all() &&
-                         cell.taken < 1000 &&
+                         cell.taken < 1000 && cell.lost == 0 &&
                          joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true))
                     sum += (1000 - cell.taken) / option.want.share;
                 continue;

@@ -101,8 +101,7 @@ private:
     // The slices that are listed, each up to the next; none listed: it is as it came.
     static Gpu gpu_of(const NodeGpus& said) {
         Gpu gpu = clean_gpu(said.model);
-        if (said.slices.empty()) return gpu;
-        gpu.available = 0;
+        if (!said.slices.empty()) gpu.available = 0;
         for (const GpuSlice& slice : said.slices) {
             std::int64_t end = gpu.slices;
             for (const GpuSlice& other : said.slices)
@@ -112,6 +111,10 @@ private:
                 if (slice.state == CleanState::available) gpu.available |= bit;
                 if (slice.state == CleanState::quarantined) gpu.lost |= bit;
             }
+        }
+        if (!said.draining.empty()) {  // whatever of it is free
+            gpu.available = 0;
+            gpu.lost = gpu.all();
         }
         return gpu;
     }

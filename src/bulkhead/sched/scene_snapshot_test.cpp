@@ -146,6 +146,27 @@ TEST(SceneOfSnapshot, nodes_are_as_they_were_observed) {
     EXPECT_TRUE(made.nodes[1].board_is_one) << "its fabric cannot be partitioned";
 }
 
+TEST(SceneOfSnapshot, a_gpu_that_is_drained_has_room_for_nobody) {
+    const Scene made = scene_with(R"(
+---
+apiVersion: bulkhead.dev/v1alpha1
+kind: GpuNode
+metadata: {name: south}
+spec: {site: fra}
+status:
+  observedAt: 2026-11-15T09:00:00Z
+  gpus:
+    - {model: h100-80gb-sxm5, draining: Xid 63, slices: [{start: 0, state: in_use}, {start: 4, state: available}]}
+    - {model: h100-80gb-sxm5, draining: Xid 92}
+  cpu: 128
+)");
+    ASSERT_THAT(made.nodes, SizeIs(3));
+    for (const Gpu& gpu : made.nodes[2].gpus) {
+        EXPECT_EQ(gpu.available, 0);
+        EXPECT_EQ(gpu.lost, gpu.all());
+    }
+}
+
 TEST(SceneOfSnapshot, a_contract_names_the_kinds_of_nodes_that_may_serve_it) {
     const Scene made = scene_with();
     ASSERT_THAT(made.jobs, SizeIs(2));

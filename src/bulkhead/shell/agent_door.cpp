@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "bulkhead/auth/ca.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/shell/catalog.hpp"
@@ -85,8 +87,11 @@ void AgentDoor::loaded(const Reign& reign) {
 void AgentDoor::allowed(const Effects& effects) {
     wire::AgentServer* const server = server_.load();
     if (server == nullptr) return;
-    for (const Effects::Welcome& welcome : effects.welcomes)
+    for (const Effects::Welcome& welcome : effects.welcomes) {
         server->welcome(welcome.session, epoch_.load(), heartbeat_every_);
+        const std::lock_guard lock{mutex_};
+        if (sessions_.contains(welcome.session)) welcomed_.insert(welcome.session);
+    }
     for (const Effects::Acknowledge& ack : effects.acknowledgements) server->acknowledge(ack.session, ack.number);
     for (const Effects::ToNode& order : effects.orders)
         if (const auto sent = server->send(order.session, order.order); !sent)
@@ -167,11 +172,68 @@ void AgentDoor::on_renewal(const std::string& node, std::uint64_t session, std::
     if (!taken) refuse(taken.error());
 }
 
+void AgentDoor::read_output(const std::string& node, const OutputPlace& place, const OutputAnswer& answer) {
+    constexpr std::ptrdiff_t asked_max = 8;  // of one node: its answers share a line with its reports
+    constexpr std::chrono::seconds patience{20};
+    std::uint64_t session = 0, request = 0;
+    bool full = false;
+    std::vector<OutputAnswer> late;
+    {
+        const std::lock_guard lock{mutex_};
+        const auto now = std::chrono::steady_clock::now();
+        for (auto asked = asked_.begin(); asked != asked_.end();) {
+            if (now - asked->second.at < patience) break;  // they are in order
+            late.push_back(std::move(asked->second.answer));
+            asked = asked_.erase(asked);
+        }
+        for (const auto& [number, peer] : sessions_)
+            if (peer.node == node && welcomed_.contains(number)) session = number;  // the newest
+        full = std::ranges::count(asked_, session, [](const auto& asked) { return asked.second.session; }) >= asked_max;
+        if (session != 0 && !full) {
+            request = ++asked_last_;
+            asked_[request] = {session, answer, now};
+        }
+    }
+    for (const OutputAnswer& unheard : late) unheard(fail(Code::timeout, "the node did not answer", "ask again"));
+    if (session != 0 && full)
+        return answer(fail(Code::exhausted,
+                           fmt::format("node {} is asked for output {} times already", node, asked_max), "ask again"));
+    if (session == 0)
+        return answer(fail(Code::unavailable, fmt::format("node {} is not connected", node),
+                           "its command goes on; ask again when `bulkhead fleet` shows the node"));
+    server_.load()->ask(session, {request, place});
+}
+
+void AgentDoor::on_output(const std::string& node, std::uint64_t session, wire::Output&& output) {
+    OutputAnswer answer;
+    {
+        const std::lock_guard lock{mutex_};
+        const auto asked = asked_.find(output.request);
+        if (asked == asked_.end() || asked->second.session != session) return;  // nobody asked this node for it
+        answer = std::move(asked->second.answer);
+        asked_.erase(asked);
+    }
+    if (output.why.empty()) return answer(std::move(output.piece));
+    answer(fail(Code::not_found, fmt::format("node {}: {}", node, output.why), ""));
+}
+
 void AgentDoor::on_gone(const std::string& node, std::uint64_t session, std::string_view why) {
+    std::vector<OutputAnswer> unanswered;
     {
         const std::lock_guard lock{mutex_};
         sessions_.erase(session);
+        welcomed_.erase(session);
+        for (auto asked = asked_.begin(); asked != asked_.end();) {
+            if (asked->second.session != session) {
+                ++asked;
+                continue;
+            }
+            unanswered.push_back(std::move(asked->second.answer));
+            asked = asked_.erase(asked);
+        }
     }
+    for (const OutputAnswer& answer : unanswered)
+        answer(fail(Code::unavailable, fmt::format("node {} went away", node), "ask again when it is back"));
     log_.info("an agent is gone", {{"node", node}, {"session", static_cast<std::int64_t>(session)}, {"why", why}});
     static_cast<void>(loop_.load()->tell(AgentGone{node, session}));  // a core that is being rebuilt knows no session
 }

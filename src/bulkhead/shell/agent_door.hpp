@@ -5,9 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "bulkhead/auth/ca.hpp"
@@ -53,7 +55,12 @@ public:
     void on_report(const std::string& node, std::uint64_t session, Report&& report) override;
     void on_heartbeat(const std::string& node, std::uint64_t session) override;
     void on_renewal(const std::string& node, std::uint64_t session, std::string&& request) override;
+    void on_output(const std::string& node, std::uint64_t session, wire::Output&& output) override;
     void on_gone(const std::string& node, std::uint64_t session, std::string_view why) override;
+
+    // Asks a node for what a command prints there. Answered once, from any thread: by the node, or because it is gone.
+    using OutputAnswer = std::function<void(Result<OutputPiece>)>;
+    void read_output(const std::string& node, const OutputPlace& place, const OutputAnswer& answer);
 
 private:
     // False: the node has asked not long ago.
@@ -67,8 +74,16 @@ private:
     std::atomic<std::int64_t> epoch_{0};
     std::mutex mutex_;
     std::map<std::uint64_t, wire::AgentServer::Peer> sessions_;
+    std::set<std::uint64_t> welcomed_;
     std::map<std::string, std::chrono::steady_clock::time_point> renewal_asked_;  // by node
-    std::optional<Issuer> issuer_;                                                // as server_: once
+    struct Asked {
+        std::uint64_t session = 0;
+        OutputAnswer answer;
+        std::chrono::steady_clock::time_point at;
+    };
+    std::map<std::uint64_t, Asked> asked_;  // for output, by number
+    std::uint64_t asked_last_ = 0;
+    std::optional<Issuer> issuer_;  // as server_: once
 };
 
 }  // namespace bulkhead::shell

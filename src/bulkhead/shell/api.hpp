@@ -10,6 +10,7 @@
 #include <string>
 
 #include "bulkhead/auth/token.hpp"
+#include "bulkhead/shell/agent_door.hpp"
 #include "bulkhead/shell/catalog.hpp"
 #include "bulkhead/shell/certificates.hpp"
 #include "bulkhead/shell/http_server.hpp"
@@ -30,6 +31,7 @@ public:
         auth::TokenBook& tokens;
         Certificates& certificates;
         Metrics& metrics;
+        AgentDoor& agents;
         Log& log;
     };
     struct Settings {
@@ -64,6 +66,7 @@ public:
     void snapshot(const Call& call, const Respond& respond);
 
     void explain(const Call& call, const Respond& respond);
+    void output(const Call& call, const Respond& respond);
     void queue(const Call& call, const Respond& respond);
     void drain(const Call& call, const Respond& respond);
     void undrain(const Call& call, const Respond& respond);

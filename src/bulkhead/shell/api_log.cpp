@@ -2,7 +2,6 @@
 // certificates.
 #include <fmt/core.h>
 
-#include <charconv>
 #include <filesystem>
 
 #include "bulkhead/audit/files.hpp"
@@ -12,25 +11,6 @@
 #include "bulkhead/store/backup.hpp"
 
 namespace bulkhead::shell {
-
-namespace {
-
-struct Range {
-    std::int64_t least = 0, most = 0;
-};
-
-Result<std::int64_t> number_of(const Call& call, std::string_view name, std::int64_t otherwise, Range range) {
-    const std::string_view text = call.query(name);
-    if (text.empty()) return otherwise;
-    std::int64_t number = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number < range.least || number > range.most)
-        return fail(Code::invalid, fmt::format("{} is not a number this takes", name),
-                    fmt::format("{} to {}", range.least, range.most));
-    return number;
-}
-
-}  // namespace
 
 void Api::serve_tile(const std::string& path, std::string content_type, const Respond& respond) {
     const auto files = audit::open_directory(settings_.tiles);

@@ -8,7 +8,7 @@ namespace bulkhead::shell {
 
 namespace {
 
-constexpr Duration skew{-300'000};  // nodes whose clocks are a little behind
+constexpr Duration node_skew{-300'000};  // nodes whose clocks are a little behind
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Result<Issuer> Issuer::make(auth::KeyPair ca, Duration lasts) {
 }
 
 Result<Issuer::Issued> Issuer::issue(std::string_view request, std::string_view node, Instant now) const {
-    auto certificate = auth::sign_request(ca_, request, node, {now + skew, now + lasts_});
+    auto certificate = auth::sign_request(ca_, request, node, {now + node_skew, now + lasts_});
     if (!certificate) return std::unexpected(certificate.error());
     auto fingerprint = auth::fingerprint(*certificate);
     if (!fingerprint) return std::unexpected(fingerprint.error());

@@ -21,7 +21,7 @@ namespace {
 
 constexpr Duration ca_lasts = Duration::days(3650), server_lasts = Duration::days(365),
                    renew_before = Duration::days(30);
-constexpr Duration skew{-300'000};  // clients whose clocks are a little behind
+constexpr Duration client_skew{-300'000};  // clients whose clocks are a little behind
 
 Result<std::string> random_bytes(std::size_t count) {
     std::string bytes(count, '\0');
@@ -62,7 +62,7 @@ Result<auth::KeyPair> open_ca(const std::string& directory, Instant now) {
                                  "server.pem, and every agent keeps it); or remove both, and enrol every node again");
     if (!both) return std::unexpected(both.error());
     if (!exists(key) || !exists(certificate)) {
-        auto made = auth::create_ca("Bulkhead fleet CA", {now + skew, now + ca_lasts});
+        auto made = auth::create_ca("Bulkhead fleet CA", {now + client_skew, now + ca_lasts});
         if (!made) return made;
         if (auto written = auth::write_secret(key, made->key); !written) return std::unexpected(written.error());
         if (auto written = auth::write_secret(certificate, made->certificate); !written)
@@ -105,7 +105,7 @@ Result<auth::KeyPair> open_server(const std::string& directory, const auth::KeyP
         }
     }
     const Instant until = now + server_lasts;
-    auto issued = auth::issue_server(ca, names, {now + skew, until});
+    auto issued = auth::issue_server(ca, names, {now + client_skew, until});
     if (!issued) return issued;
     issued->certificate += ca.certificate;
     if (auto written = auth::write_secret(path, issued->key + issued->certificate); !written)

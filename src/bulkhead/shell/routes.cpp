@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "bulkhead/base/nearest.hpp"
 #include "bulkhead/codec/diagnostic.hpp"
@@ -49,6 +50,12 @@ constexpr Parameter record_query[] = {
     {"limit", "At most so many; 1 to 1000. Default: 100."},
 };
 
+constexpr Parameter output_query[] = {
+    {"from", "The first byte's number, counted from its start. Default: 0."},
+    {"stream", "out or err. Default: out."},
+    {"rank", "Which of its nodes, from 0 on. Default: 0."},
+};
+
 using enum Method;
 using enum Access;
 // In each pair of rows that both match, the more particular stands first.
@@ -92,6 +99,8 @@ constexpr Route table[] = {
 
     {get, "/v1/workloads/{name}/explain", read, Lane::quick, Body::none, "explain",
      "Why it waits, runs, or was refused.", &Api::explain},
+    {get, "/v1/workloads/{name}/output", read, Lane::quick, Body::none, "output",
+     "What its command prints, while it runs; and the end of that, afterwards.", &Api::output, output_query},
     {post, "/v1/nodes/{name}/drain", write, Lane::quick, Body::json, "drain", "Closes a node and ends its leases.",
      &Api::drain},
     {post, "/v1/nodes/{name}/undrain", write, Lane::quick, Body::json, "undrain", "Opens it again.", &Api::undrain},
@@ -231,6 +240,17 @@ std::expected<Match, Response> match(Method method, const Target& target) {
                 405);
     response.headers.emplace_back("Allow", fmt::format("{}", fmt::join(allowed, ", ")));
     return std::unexpected(std::move(response));
+}
+
+Result<std::int64_t> number_of(const Call& call, std::string_view name, std::int64_t otherwise, Range range) {
+    const std::string_view text = call.query(name);
+    if (text.empty()) return otherwise;
+    std::int64_t number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number < range.least || number > range.most)
+        return fail(Code::invalid, fmt::format("{} is not a number this takes", name),
+                    fmt::format("{} to {}", range.least, range.most));
+    return number;
 }
 
 }  // namespace bulkhead::shell

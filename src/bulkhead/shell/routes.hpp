@@ -43,6 +43,12 @@ struct Call {
     }
 };
 
+struct Range {
+    std::int64_t least = 0, most = 0;
+};
+// A number in the query.
+Result<std::int64_t> number_of(const Call& call, std::string_view name, std::int64_t otherwise, Range range);
+
 enum class Body : std::uint8_t { none, object, objects, json };
 
 struct Route {

@@ -254,8 +254,8 @@ Result<> Server::State::start() {
     else if (!is_wildcard(options.address))
         api_settings.agents_host =
             options.address.find(':') == std::string::npos ? options.address : fmt::format("[{}]", options.address);
-    api =
-        std::make_unique<Api>(Api::Parts{catalog, *loop, tokens, *certificates, metrics, log}, std::move(api_settings));
+    api = std::make_unique<Api>(Api::Parts{catalog, *loop, tokens, *certificates, metrics, agent_door, log},
+                                std::move(api_settings));
     remove_unfinished_backups(options.data);
     auto https = HttpServer::start({.address = options.address,
                                     .port = options.port,

@@ -231,6 +231,10 @@ void AgentServer::not_renewed(std::uint64_t session, std::string_view why) {
     if (const auto found = state_->find(session)) found->send(NotRenewed{std::string{why}});
 }
 
+void AgentServer::ask(std::uint64_t session, const OutputWanted& wanted) {
+    if (const auto found = state_->find(session)) found->send(wanted);
+}
+
 void AgentServer::close(std::uint64_t session, std::string_view why) {
     if (const auto found = state_->find(session)) found->close(Code::unavailable, why);
 }

@@ -15,6 +15,7 @@
 #include "bulkhead/base/result.hpp"
 #include "bulkhead/node/order.hpp"
 #include "bulkhead/node/report.hpp"
+#include "bulkhead/wire/message.hpp"
 
 namespace bulkhead::wire {
 
@@ -39,6 +40,8 @@ public:
         virtual void on_heartbeat(const std::string& node, std::uint64_t session) = 0;
         // The node asks for a new certificate (PKCS#10, PEM). Answer with renewed or not_renewed.
         virtual void on_renewal(const std::string& node, std::uint64_t session, std::string&& request) = 0;
+        // What output_wanted asked for.
+        virtual void on_output(const std::string& node, std::uint64_t session, Output&& output) = 0;
         // After every hello exactly once, whoever ended the session.
         virtual void on_gone(const std::string& node, std::uint64_t session, std::string_view why) = 0;
     };
@@ -70,6 +73,7 @@ public:
     void acknowledge(std::uint64_t session, std::int64_t up_to);
     void renewed(std::uint64_t session, std::string certificate);  // PEM
     void not_renewed(std::uint64_t session, std::string_view why);
+    void ask(std::uint64_t session, const OutputWanted& wanted);
     void close(std::uint64_t session, std::string_view why);
     // Whatever session the node has, welcome or not: for revocation.
     void close_node(std::string_view node, std::string_view why);

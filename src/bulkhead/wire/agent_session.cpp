@@ -92,6 +92,8 @@ void Session::hear(AgentMessage&& message) {
         close(Code::invalid, "the agent spoke before its hello");
     } else if (Report* report = std::get_if<Report>(&message)) {
         owner_.handler.on_report(node(), number_, std::move(*report));
+    } else if (Output* output = std::get_if<Output>(&message)) {
+        owner_.handler.on_output(node(), number_, std::move(*output));
     } else if (RenewalRequest* renewal = std::get_if<RenewalRequest>(&message)) {
         owner_.handler.on_renewal(node(), number_, std::move(renewal->request));
     } else {

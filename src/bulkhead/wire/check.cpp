@@ -103,6 +103,15 @@ void look_at(Objections& out, const Prepare& prepare) {
     }
     out.count("drives", prepare.drives.size(), devices_max);
     out.count("functions", prepare.functions.size(), devices_max);
+    out.count("words of a command", prepare.program.words.size(), command_words_max);
+    out.count("variables of a command", prepare.program.environment.size(), command_words_max);
+    out.count("words of a checkpoint command", prepare.program.checkpoint.size(), command_words_max);
+    for (const std::vector<std::string>* list :
+         {&prepare.program.words, &prepare.program.environment, &prepare.program.checkpoint})
+        for (const std::string& word : *list) out.bytes("a word of a command", word, command_word_bytes_max);
+    out.number("the CPU of a command", prepare.program.cpu_thousandths, {});
+    out.number("the memory of a command", prepare.program.memory_bytes, {});
+    out.number("the time a checkpoint may take", prepare.program.checkpoint_within.ms, {0, save_ms_max});
 }
 
 void look_at(Objections& out, const Start& start) { out.number("lease", start.lease, {}); }
@@ -137,10 +146,26 @@ void look_at(Objections& out, const Renewed& renewed) {
 
 void look_at(Objections& out, const NotRenewed& refusal) { out.line("why", refusal.why, why_bytes_max); }
 
+void look_at(Objections& out, const OutputWanted& wanted) {
+    out.number("lease", wanted.place.lease, {});
+    out.number("where output is read from", wanted.place.from, {});
+}
+
+void look_at(Objections& out, const Output& output) {
+    out.number("where output was read from", output.piece.from, {});
+    out.bytes("a piece of output", output.piece.bytes, output_piece_bytes_max);
+    out.line("why", output.why, why_bytes_max);
+}
+
 void look_at(Objections& out, const LeaseReport& report) {
     out.number("lease", report.lease, {});
     out.one_of("phase", report.phase);
     out.line("why", report.why, why_bytes_max);
+    out.bytes("the output of a command", report.output, output_bytes_max);
+    for (const std::int64_t bytes : {report.printed.out, report.printed.err, report.printed.out_kept})
+        out.number("how much a command printed", bytes, {});
+    if (report.saved) out.bytes("what a checkpoint command printed", report.saved->words, saved_bytes_max);
+    if (report.exit_status) out.number("the exit status of a command", *report.exit_status, {0, 255});
 }
 
 void look_at(Objections& out, const WipeReport& report) {

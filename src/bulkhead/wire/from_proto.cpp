@@ -74,7 +74,8 @@ std::vector<WipeTask> get(Reading& in, google::protobuf::RepeatedPtrField<proto:
                       .size = slices.size,
                       .ticket = task.ticket(),
                       .lease = std::move(*task.mutable_lease()),
-                      .tenants = {task.tenants().begin(), task.tenants().end()}});
+                      .tenants = {task.tenants().begin(), task.tenants().end()},
+                      .burn_in = task.burn_in()});
     }
     return to;
 }
@@ -95,7 +96,18 @@ Prepare get(Reading& in, proto::Prepare& from) {
                .tier = in.heard<Tier>("tier", from.tier()),
                .gpus = {},
                .drives = get(in, from.drives()),
-               .functions = get(in, from.functions())};
+               .functions = get(in, from.functions()),
+               .program = {.words = {},
+                           .environment = {},
+                           .cpu_thousandths = in.known(from.program()).cpu_thousandths(),
+                           .memory_bytes = from.program().memory_bytes(),
+                           .checkpoint = {},
+                           .checkpoint_within = {from.program().checkpoint_within_ms()}}};
+    for (std::string& word : *from.mutable_program()->mutable_words()) to.program.words.push_back(std::move(word));
+    for (std::string& variable : *from.mutable_program()->mutable_environment())
+        to.program.environment.push_back(std::move(variable));
+    for (std::string& word : *from.mutable_program()->mutable_checkpoint())
+        to.program.checkpoint.push_back(std::move(word));
     to.gpus.reserve(static_cast<std::size_t>(from.gpus_size()));
     for (proto::GpuPart& part : *from.mutable_gpus()) {
         in.known(part);
@@ -120,7 +132,7 @@ Order get(Reading& in, proto::Order& from) {
         case proto::Order::kRelease: {
             proto::Release& release = *from.mutable_release();
             in.known(release);
-            to.what = Release{release.lease(), get(in, *release.mutable_wipes())};
+            to.what = Release{release.lease(), get(in, *release.mutable_wipes()), release.save()};
             break;
         }
         case proto::Order::kSanitize: {
@@ -154,13 +166,22 @@ WipeReport get(Reading& in, proto::WipeReport& from) {
     return to;
 }
 
+LeaseReport get(Reading& in, proto::LeaseReport& from) {
+    LeaseReport to{in.known(from).lease(), in.heard<PartPhase>("phase", from.phase()), std::move(*from.mutable_why())};
+    if (from.has_exit_status()) to.exit_status = from.exit_status();
+    to.output = std::move(*from.mutable_output());
+    to.printed = {from.printed_out(), from.printed_err(), from.kept_out()};
+    if (from.has_saved())
+        to.saved = Saved{in.known(from.saved()).ok(), std::move(*from.mutable_saved()->mutable_words())};
+    return to;
+}
+
 Report get(Reading& in, proto::Report& from) {
     in.known(from);
     Report to{.number = from.number(), .what = {}};
     switch (from.what_case()) {
         case proto::Report::kLease:
-            to.what = LeaseReport{in.known(from.lease()).lease(), in.heard<PartPhase>("phase", from.lease().phase()),
-                                  std::move(*from.mutable_lease()->mutable_why())};
+            to.what = get(in, *from.mutable_lease());
             break;
         case proto::Report::kWipe:
             to.what = get(in, *from.mutable_wipe());
@@ -168,7 +189,7 @@ Report get(Reading& in, proto::Report& from) {
         case proto::Report::kFault:
             to.what = FaultReport{in.heard<UnitKind>("kind", in.known(from.fault()).kind()),
                                   in.narrow<std::uint16_t>("a device", from.fault().device()),
-                                  std::move(*from.mutable_fault()->mutable_why())};
+                                  std::move(*from.mutable_fault()->mutable_why()), from.fault().drain()};
             break;
         case proto::Report::WHAT_NOT_SET:
             in.object("a report says nothing");
@@ -243,6 +264,14 @@ Result<AgentMessage> from_proto(proto::AgentMessage&& from) {
             in.known(from.renewal());
             to = RenewalRequest{std::move(*from.mutable_renewal()->mutable_request())};
             break;
+        case proto::AgentMessage::kOutput: {
+            proto::Output& output = *from.mutable_output();
+            in.known(output);
+            to = Output{output.request(),
+                        {output.from(), std::move(*output.mutable_bytes())},
+                        std::move(*output.mutable_why())};
+            break;
+        }
         case proto::AgentMessage::kPiece:
             in.object("a piece stands where a whole message was due");
             break;
@@ -276,6 +305,11 @@ Result<ControlMessage> from_proto(proto::ControlMessage&& from) {
             in.known(from.renewed());
             to = Renewed{std::move(*from.mutable_renewed()->mutable_certificate())};
             break;
+        case proto::ControlMessage::kOutputWanted: {
+            const proto::OutputWanted& wanted = in.known(from.output_wanted());
+            to = OutputWanted{wanted.request(), {wanted.lease(), wanted.errors(), wanted.from()}};
+            break;
+        }
         case proto::ControlMessage::kNotRenewed:
             in.known(from.not_renewed());
             to = NotRenewed{std::move(*from.mutable_not_renewed()->mutable_why())};

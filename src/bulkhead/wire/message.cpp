@@ -15,6 +15,7 @@ AgentMessage with_presentable_words(const AgentMessage& message) {
     AgentMessage out = message;
     if (Report* report = std::get_if<Report>(&out))
         std::visit([](auto& what) { what.why = presentable(what.why); }, report->what);
+    if (Output* output = std::get_if<Output>(&out)) output->why = presentable(output->why);
     return out;
 }
 ControlMessage with_presentable_words(const ControlMessage& message) {

@@ -17,8 +17,8 @@ namespace bulkhead::wire {
 
 // The control plane is upgraded first: it speaks to agents of its own protocol version and of the one before. A version
 // may add fields and messages; each side sends only what the version in the hello knows, and refuses what it does not.
-inline constexpr std::int64_t protocol_newest = 1;
-inline constexpr std::int64_t protocol_oldest = 1;
+inline constexpr std::int64_t protocol_newest = agent_protocol;
+inline constexpr std::int64_t protocol_oldest = 2;  // 1 was never shipped
 
 struct Heartbeat {
     friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
@@ -27,7 +27,13 @@ struct RenewalRequest {   // for a new certificate, within the session that the 
     std::string request;  // PKCS#10, PEM
     friend bool operator==(const RenewalRequest&, const RenewalRequest&) = default;
 };
-using AgentMessage = std::variant<Hello, Report, Heartbeat, RenewalRequest>;
+struct Output {  // what was asked for by that number
+    std::uint64_t request = 0;
+    OutputPiece piece;
+    std::string why;  // not empty: there is none, and why
+    friend bool operator==(const Output&, const Output&) = default;
+};
+using AgentMessage = std::variant<Hello, Report, Heartbeat, RenewalRequest, Output>;
 
 struct Welcome {  // the session is open: reports are heard, orders follow
     std::int64_t epoch = 0;
@@ -56,7 +62,12 @@ struct NotRenewed {  // the session goes on as it is
     std::string why;
     friend bool operator==(const NotRenewed&, const NotRenewed&) = default;
 };
-using ControlMessage = std::variant<Welcome, NumberedOrder, Acknowledged, GoAway, Renewed, NotRenewed>;
+struct OutputWanted {  // somebody wants to see what a command prints; one Output follows
+    std::uint64_t request = 0;
+    OutputPlace place;
+    friend bool operator==(const OutputWanted&, const OutputWanted&) = default;
+};
+using ControlMessage = std::variant<Welcome, NumberedOrder, Acknowledged, GoAway, Renewed, NotRenewed, OutputWanted>;
 
 // What a message may hold at most.
 inline constexpr std::size_t message_bytes_max = 2 << 20;
@@ -66,6 +77,8 @@ inline constexpr std::size_t why_bytes_max = 4'096;  // longer ones are cut when
 inline constexpr std::size_t statement_bytes_max = 64 << 10;
 inline constexpr std::size_t pem_bytes_max = 4'096;  // of a certificate, and of the request for one
 inline constexpr std::size_t gpu_parts_max = 256;
+inline constexpr std::int64_t save_ms_max = 3'600'000;
+inline constexpr std::size_t command_words_max = 256, command_word_bytes_max = 4 << 10;
 inline constexpr std::size_t devices_max = 4'096;  // drives or functions of one lease
 inline constexpr std::size_t wipes_max = 8'192;
 inline constexpr std::size_t tenants_of_a_wipe_max = 64;

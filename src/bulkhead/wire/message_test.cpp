@@ -26,7 +26,9 @@ public:
     explicit Speaker(std::uint64_t seed) : rng_(seed) {}
 
     AgentMessage from_agent() {
-        switch (rng_.below(5)) {
+        switch (rng_.below(6)) {
+            case 4:
+                return output();
             case 0:
                 return hello();
             case 1:
@@ -38,7 +40,9 @@ public:
         }
     }
     ControlMessage from_control() {
-        switch (rng_.below(7)) {
+        switch (rng_.below(8)) {
+            case 7:
+                return wanted();
             case 0:
                 return Welcome{rng_.between(0, epoch_max), rng_.next(), {rng_.between(1, 3'600'000)}};
             case 1:
@@ -82,31 +86,43 @@ private:
             wipe.size = static_cast<std::uint8_t>(1 + below(32));
             wipe.lease = words();
             wipe.tenants.resize(few(), words());
+            wipe.burn_in = rng_.chance(500);
         }
         return all;
     }
     decltype(Order::what) order() {
         switch (rng_.below(4)) {
             case 0: {
-                Prepare prepare{number(), words(), words(), any<Mechanism>(), any<Tier>(), {}, {}, {}};
+                Prepare prepare{number(), words(), words(), any<Mechanism>(), any<Tier>(), {}, {}, {}, {}};
                 for (std::size_t i = few(); i > 0; --i)
                     prepare.gpus.push_back({device(), below(32), below(33), words(), rng_.between(1, 1000)});
                 for (std::size_t i = few(); i > 0; --i) prepare.drives.push_back(device());
                 for (std::size_t i = few(); i > 0; --i) prepare.functions.push_back(device());
+                for (std::size_t i = few(); i > 0; --i) prepare.program.words.push_back(words());
+                for (std::size_t i = few(); i > 0; --i) prepare.program.environment.push_back(words());
+                prepare.program.cpu_thousandths = number();
+                prepare.program.memory_bytes = number();
+                for (std::size_t i = few(); i > 0; --i) prepare.program.checkpoint.push_back(words());
+                prepare.program.checkpoint_within = Duration{rng_.between(0, save_ms_max)};
                 return prepare;
             }
             case 1:
                 return Start{number()};
             case 2:
-                return Release{number(), wipes()};
+                return Release{number(), wipes(), rng_.chance(500)};
             default:
                 return Sanitize{wipes()};
         }
     }
+    Output output() { return {rng_.below(1'000), {number(), words()}, rng_.chance(500) ? words() : ""}; }
+    OutputWanted wanted() { return {rng_.below(1'000), {number(), rng_.chance(500), number()}}; }
     Report report() {
         switch (rng_.below(3)) {
             case 0:
-                return {number(), LeaseReport{number(), any<PartPhase>(), words()}};
+                return {number(),
+                        LeaseReport{number(), any<PartPhase>(), words(), rng_.between(0, 255), words(),
+                                    Printed{number(), number(), number()},
+                                    rng_.chance(500) ? std::optional{Saved{rng_.chance(500), words()}} : std::nullopt}};
             case 1:
                 return {number(), WipeReport{any<UnitKind>(),
                                              device(),
@@ -118,12 +134,12 @@ private:
                                              words(),
                                              {std::string{"{\"a\":\n\0\xff}", 8}, "0011", "c2ln"}}};
             default:
-                return {number(), FaultReport{any<UnitKind>(), device(), words()}};
+                return {number(), FaultReport{any<UnitKind>(), device(), words(), rng_.chance(500)}};
         }
     }
     UnitId unit() { return {any<UnitKind>(), device(), below(64)}; }
     Hello hello() {
-        Hello hello{1, rng_.between(0, epoch_max), words(), words(), {}, {}, {}};
+        Hello hello{agent_protocol, rng_.between(0, epoch_max), words(), words(), {}, {}, {}};
         hello.inventory.cpu = rng_.between(0, 65536);
         hello.inventory.gpus.resize(few(), {.model = "h200", .count = 8, .slices = {}});
         if (rng_.chance(500)) hello.inventory.observedAt = Instant{1'800'000'000'000};
@@ -209,7 +225,7 @@ std::string bytes_of(const google::protobuf::Message& message) { return message.
 
 proto::AgentMessage hello(std::string inventory = "{}") {
     proto::AgentMessage message;
-    message.mutable_hello()->set_protocol(1);
+    message.mutable_hello()->set_protocol(agent_protocol);
     message.mutable_hello()->set_inventory(std::move(inventory));
     return message;
 }
@@ -229,8 +245,8 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
     const Row rows[] = {
         {"nothing at all", "says nothing", [](auto&) {}},
         {"an empty report", "says nothing", [](auto& m) { m.mutable_report()->set_number(1); }},
-        {"a protocol of the future", "speaks protocol 2",
-         [](auto& m) { (m = hello()).mutable_hello()->set_protocol(2); }},
+        {"a protocol of the future", "speaks protocol 3",
+         [](auto& m) { (m = hello()).mutable_hello()->set_protocol(agent_protocol + 1); }},
         {"no protocol", "speaks protocol 0", [](auto& m) { (m = hello()).mutable_hello()->clear_protocol(); }},
         {"no inventory", "not a JSON object", [](auto& m) { m = hello(""); }},
         {"an inventory in YAML", "not a JSON object", [](auto& m) { m = hello("cpu: 4\n"); }},
@@ -368,6 +384,9 @@ TEST(Message, what_the_other_side_would_refuse_is_not_sent) {
     EXPECT_TRUE(sent(wipe_of("lease-1", {"acme"})));
     EXPECT_FALSE(sent(Release{-1, {}}));
     EXPECT_FALSE(sent(Release{1, {}}, epoch_max + 1));
+    Prepare slow{.lease = 1};
+    slow.program.checkpoint_within = Duration{save_ms_max + 1};
+    EXPECT_FALSE(sent(slow));
     EXPECT_FALSE(sent(wipe_of(std::string(300, 'x'), {})));
     EXPECT_FALSE(sent(wipe_of("lease-1", {"a\nb"})));
     EXPECT_FALSE(sent(wipe_of("lease-1", std::vector<std::string>(tenants_of_a_wipe_max + 1, "a"))));

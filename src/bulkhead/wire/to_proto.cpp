@@ -29,6 +29,7 @@ void put(const std::vector<WipeTask>& from, google::protobuf::RepeatedPtrField<p
         made.set_ticket(task.ticket);
         made.set_lease(task.lease);
         for (const std::string& tenant : task.tenants) made.add_tenants(tenant);
+        made.set_burn_in(task.burn_in);
     }
 }
 
@@ -50,12 +51,21 @@ void put(const Prepare& from, proto::Order& order) {
     for (const GpuPart& part : from.gpus) put(part, *to.add_gpus());
     for (const std::uint16_t drive : from.drives) to.add_drives(drive);
     for (const std::uint16_t function : from.functions) to.add_functions(function);
+    if (from.program == Program{}) return;
+    proto::Program& program = *to.mutable_program();
+    for (const std::string& word : from.program.words) program.add_words(word);
+    for (const std::string& variable : from.program.environment) program.add_environment(variable);
+    program.set_cpu_thousandths(from.program.cpu_thousandths);
+    program.set_memory_bytes(from.program.memory_bytes);
+    for (const std::string& word : from.program.checkpoint) program.add_checkpoint(word);
+    program.set_checkpoint_within_ms(from.program.checkpoint_within.ms);
 }
 void put(const Start& from, proto::Order& order) { order.mutable_start()->set_lease(from.lease); }
 void put(const Release& from, proto::Order& order) {
     proto::Release& to = *order.mutable_release();
     to.set_lease(from.lease);
     put(from.wipes, *to.mutable_wipes());
+    to.set_save(from.save);
 }
 void put(const Sanitize& from, proto::Order& order) {
     proto::Sanitize& to = *order.mutable_sanitize();
@@ -67,6 +77,14 @@ void put(const LeaseReport& from, proto::Report& report) {
     to.set_lease(from.lease);
     to.set_phase(spoken<proto::PartPhase>(from.phase));
     to.set_why(from.why);
+    if (from.exit_status) to.set_exit_status(*from.exit_status);
+    to.set_output(from.output);
+    to.set_printed_out(from.printed.out);
+    to.set_printed_err(from.printed.err);
+    to.set_kept_out(from.printed.out_kept);
+    if (!from.saved) return;
+    to.mutable_saved()->set_ok(from.saved->ok);
+    to.mutable_saved()->set_words(from.saved->words);
 }
 void put(const WipeReport& from, proto::Report& report) {
     proto::WipeReport& to = *report.mutable_wipe();
@@ -85,6 +103,7 @@ void put(const FaultReport& from, proto::Report& report) {
     to.set_kind(spoken<proto::UnitKind>(from.kind));
     to.set_device(from.device);
     to.set_why(from.why);
+    to.set_drain(from.drain);
 }
 
 void put(const Hello& from, proto::AgentMessage& message) {
@@ -120,6 +139,21 @@ void put(const RenewalRequest& from, proto::AgentMessage& message) {
     message.mutable_renewal()->set_request(from.request);
 }
 
+void put(const Output& from, proto::AgentMessage& message) {
+    proto::Output& to = *message.mutable_output();
+    to.set_request(from.request);
+    to.set_from(from.piece.from);
+    to.set_bytes(from.piece.bytes);
+    to.set_why(from.why);
+}
+
+void put(const OutputWanted& from, proto::ControlMessage& message) {
+    proto::OutputWanted& to = *message.mutable_output_wanted();
+    to.set_request(from.request);
+    to.set_lease(from.place.lease);
+    to.set_errors(from.place.errors);
+    to.set_from(from.place.from);
+}
 void put(const Welcome& from, proto::ControlMessage& message) {
     proto::Welcome& to = *message.mutable_welcome();
     to.set_epoch(from.epoch);

@@ -1,0 +1,149 @@
+#include "bulkhead/agent/gpu_hardware.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "bulkhead/base/hash.hpp"
+
+namespace bulkhead::agent {
+
+namespace {
+
+std::string first_line(const std::string& path) {
+    std::ifstream file{path};
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+// What is clean, and what is leased, is known by a GPU's number. NVML counts anew when one vanishes or is exchanged, so
+// the numbers are the node's own: a UUID keeps the one it had first, and a GPU that is gone leaves its place empty.
+Result<std::vector<nvml::Gpu>> in_their_places(const std::string& path, std::vector<nvml::Gpu> there) {
+    std::vector<nvml::Gpu> placed;
+    std::ifstream file{path};
+    for (std::string uuid; file >> uuid;) {
+        const auto found = std::ranges::find(there, uuid, &nvml::Gpu::uuid);
+        placed.push_back(found != there.end() ? *found : nvml::Gpu{.uuid = uuid, .lost = true});
+    }
+    const std::size_t known = placed.size();
+    for (const nvml::Gpu& gpu : there)
+        if (!gpu.lost && std::ranges::find(placed, gpu.uuid, &nvml::Gpu::uuid) == placed.end()) placed.push_back(gpu);
+    for (std::size_t i = 0; i < placed.size(); ++i) placed[i].index = static_cast<unsigned>(i);
+    if (placed.size() == known) return placed;
+    std::string text;
+    for (const nvml::Gpu& gpu : placed) text += gpu.uuid + "\n";
+    const std::string draft = path + ".new";
+    const int handle = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const bool written = handle >= 0 &&
+                         ::write(handle, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                         ::fsync(handle) == 0;
+    if (handle >= 0) ::close(handle);
+    if (!written || ::rename(draft.c_str(), path.c_str()) != 0)
+        return fail(Code::unavailable, path + " cannot be written", "see whether the disk is full");
+    return placed;
+}
+
+}  // namespace
+
+GpuHardware::GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vector<nvml::Gpu> gpus,
+                         container::Tenants tenants)
+    : settings_{std::move(settings)},
+      nvml_{std::move(nvml)},
+      watch_{nvml_.watch()},
+      gpus_{std::move(gpus)},
+      boot_{first_line("/proc/sys/kernel/random/boot_id")},
+      tenants_{std::move(tenants)},
+      watcher_{[this] { watch_for_errors(); }} {}
+
+Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings settings) {
+    auto nvml = nvml::Nvml::open(settings.nvml);
+    if (!nvml) return std::unexpected(nvml.error());
+    auto there = nvml->gpus();
+    if (!there) return std::unexpected(there.error());
+    auto gpus = in_their_places(settings.folder + "/gpus", *std::move(there));
+    if (!gpus) return std::unexpected(gpus.error());
+    if (gpus->empty())
+        return fail(Code::not_found, "NVML is here and shows no GPU", "`nvidia-smi -L` lists GPUs; see dmesg");
+    if (settings.run_folder.empty()) {
+        const Hash apart = sha256(settings.folder);
+        settings.run_folder = "/run/bulkhead/" + to_hex(bytes_of(apart)).substr(0, 16);
+    }
+    std::error_code failed;
+    std::filesystem::create_directories(settings.run_folder + "/tenants", failed);
+    if (failed)
+        return fail(Code::unavailable, fmt::format("{} cannot be made: {}", settings.run_folder, failed.message()),
+                    "run the agent as root: it starts tenants as other users");
+    auto tenants = container::Tenants::open({.directory = settings.run_folder + "/tenants",
+                                             .program = settings.tenant_program,
+                                             .runtime = settings.runtime,
+                                             .cdi = settings.run_folder + "/cdi"});
+    if (!tenants) return std::unexpected(tenants.error());
+    std::unique_ptr<GpuHardware> hardware{
+        new GpuHardware{std::move(settings), *std::move(nvml), *std::move(gpus), *std::move(tenants)}};
+    if (const auto returned = hardware->return_to_modes(); !returned) return std::unexpected(returned.error());
+    hardware->end_unused_daemons();
+    return hardware;
+}
+
+GpuHardware::~GpuHardware() {
+    {
+        const std::scoped_lock lock{mutex_};
+        stopping_ = true;
+    }
+    watcher_.join();
+    for (auto& [number, thread] : threads_) thread.join();
+}
+
+OperationResult GpuHardware::none_here(std::string_view what) {
+    return {.ok = false, .why = fmt::format("this agent has no {} to give", what)};
+}
+
+Result<const nvml::Gpu*> GpuHardware::gpu(std::uint16_t index) const {
+    if (index >= gpus_.size())
+        return fail(Code::not_found, fmt::format("there is no GPU {} here; there are {}", index, gpus_.size()), "");
+    if (gpus_[index].lost)
+        return fail(Code::unavailable, fmt::format("GPU {} has fallen off the bus", index), "reset or replace it");
+    return &gpus_[index];
+}
+
+// While something is under way, soon: what waits for it is a tenant's lease, or its end.
+std::optional<Instant> GpuHardware::next_due() const {
+    constexpr Duration soon{10};
+    return threads_.empty() ? std::nullopt : std::optional{polled_ + soon};
+}
+
+Result<> GpuHardware::begin(Instant now, const Operation& operation) {
+    polled_ = now;
+    if (const auto* start = std::get_if<StartTenant>(&operation.what)) starting_[operation.number] = start->lease;
+    threads_[operation.number] = std::thread{[this, operation] {
+        OperationResult result = std::visit([this](const auto& what) { return carry(what); }, operation.what);
+        result.number = operation.number;
+        const std::scoped_lock lock{mutex_};
+        news_.results.push_back(std::move(result));
+    }};
+    return {};
+}
+
+Result<Hardware::News> GpuHardware::poll(Instant now) {
+    polled_ = now;
+    News news;
+    {
+        const std::scoped_lock lock{mutex_};
+        std::swap(news, news_);
+    }
+    for (const OperationResult& result : news.results) {
+        const auto done = threads_.find(result.number);
+        done->second.join();  // it has nothing left to do
+        threads_.erase(done);
+    }
+    look_at_tenants(news);
+    for (const OperationResult& result : news.results) starting_.erase(result.number);
+    return news;
+}
+
+}  // namespace bulkhead::agent

@@ -1,0 +1,145 @@
+// A node's real GPUs as hardware: NVML cuts them, CUDA wipes them (in a process of its own), MPS shares them, and
+// tenants of the process and container tiers run on them. The same code runs against the driver and against nvml-sim;
+// which of the two it was is in the grade of everything it says.
+//
+// Every operation goes on in a thread of its own, because drivers take their time; what comes of it waits for `poll`.
+// All state is the driver's, the kernel's, or the tenants' own: a new agent finds what there is.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bulkhead/agent/gpu_scrub.hpp"
+#include "bulkhead/agent/hardware.hpp"
+#include "bulkhead/hw/container/tenants.hpp"
+#include "bulkhead/hw/nvml/nvml.hpp"
+
+namespace bulkhead::agent {
+
+struct GpuHardwareSettings {
+    std::string nvml = "libnvidia-ml.so.1", cuda = "libcuda.so.1", mps = "nvidia-cuda-mps-control";
+    std::string smi = "nvidia-smi";  // resets GPUs and sets time slices: NVML has no public call for either
+    std::string time_slice;          // default, short, medium or long, where GPUs are shared by turns; empty: as it is
+    bool allow_gpu_reset = false;
+    std::string folder;  // the agent's own, which nobody else may enter
+    // A descriptor that whoever wipes or resets a GPU for us keeps open until it is gone: the next agent waits for the
+    // lock on it, and so for them. -1: nobody waits.
+    int lock = -1;
+    // Files of tenants and pipes of MPS: in a folder that tenants may pass through. Empty: below /run/bulkhead, apart
+    // from other agents of this host; what is there ends with the boot, as tenants do.
+    std::string run_folder;
+    std::vector<std::string> scrub;         // the command that wipes; what to wipe is put behind it
+    std::string tenant_program;             // bulkhead-tenant
+    std::string runtime = "/usr/bin/crun";  // of the container tier
+    std::uint32_t first_id = 1'000'000;     // user ids of tenants begin here, 65,536 for each
+    Duration grace{10'000};                 // between SIGTERM and SIGKILL
+    std::int64_t burn_in_passes = 8;        // before a GPU that was quarantined returns
+    Duration health_every{10'000};          // how often counters of memory errors are looked at
+};
+
+class GpuHardware final : public Hardware {
+public:
+    static Result<std::unique_ptr<GpuHardware>> open(GpuHardwareSettings settings);
+    ~GpuHardware() override;
+
+    Result<GpuNodeStatus> inventory() override;
+    std::string boot_id() override { return boot_; }
+    Grade grade() const override { return nvml_.is_simulated() ? Grade::simulated : Grade::silicon; }
+    Result<> begin(Instant now, const Operation& operation) override;
+    Result<News> poll(Instant now) override;
+    Result<OutputPiece> output(const OutputPlace& place) override;
+    std::optional<Instant> next_due() const override;
+
+private:
+    GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vector<nvml::Gpu> gpus, container::Tenants tenants);
+
+    OperationResult carry(const CreateInstance& what);
+    OperationResult carry(const DestroyInstance& what);
+    OperationResult carry(const StartTenant& what);
+    OperationResult carry(const StopTenant& what);
+    OperationResult carry(const Wipe& what);
+    OperationResult carry(const Verify& what);
+    OperationResult carry(const ResetGpu& what);
+    OperationResult carry(const AttachDrive&) { return none_here("drive"); }
+    OperationResult carry(const DetachDrive&) { return {.ok = true}; }
+    OperationResult carry(const AttachFunction&) { return none_here("virtual function"); }
+    OperationResult carry(const DetachFunction&) { return {.ok = true}; }
+    static OperationResult none_here(std::string_view what);
+
+    // The GPU by the index that orders use: the one it had when the agent started.
+    Result<const nvml::Gpu*> gpu(std::uint16_t index) const;
+    Result<nvml::Instance> instance_at(const nvml::Gpu& gpu, unsigned start) const;
+    struct Devices {  // of one lease
+        std::vector<std::string> uuids;
+        std::vector<container::DeviceNode> nodes;
+    };
+    struct Shared {  // what a tenant needs to be a client of MPS
+        std::vector<std::pair<std::string, std::string>> environment;
+        std::vector<container::ReadOnlyMount> mounts;
+    };
+    Result<Devices> devices_of(const StartTenant& what) const;
+    Result<container::TenantSpec> spec_of(const StartTenant& what, const Devices& devices, const Shared& shared);
+    Result<container::IdRange> ids_of(const std::string& tenant);
+    Result<> begin_start(const StartTenant& what, const Devices& devices, const Shared& shared);
+
+    struct Sharing {        // of one device
+        std::mutex daemon;  // whoever starts it, sets its limits or takes it down
+        int joining = 0;    // who count on it and have no record yet
+    };
+    Result<> begin_shared(const StartTenant& what, const Devices& devices);
+    Sharing& join(const std::string& folder);
+    Result<std::string> pipes_of(Key lease) const;
+    Result<bool> others_on(const std::string& folder, Key leaving);
+    Result<> leave_daemon(const std::string& folder, Key leaving, const std::function<Result<>()>& forget);
+    Result<> leave(Key lease);
+    void end_unused_daemons();
+
+    OperationResult wait_until_it_runs(Key lease);
+    std::optional<Saved> save(const StopTenant& what);  // nothing: this agent ends
+    Result<> take_turns(const StartTenant& what) const;
+    OperationResult scrub_whole(const nvml::Gpu& gpu, const Wipe& what);
+    OperationResult scrub_slices(const nvml::Gpu& gpu, const Wipe& what);
+    Result<GpuScrub> scrub_device(const std::string& uuid, bool burn_in) const;
+    Result<> want_mig(const std::string& uuid, bool on);
+    Result<> set_mig(const std::string& uuid, bool on);  // for as long as nobody wants another, over reboots too
+    Result<> return_to_modes();
+    std::vector<GpuPosition> positions() const;
+    std::string cpus_beside(const std::vector<GpuPart>& gpus) const;  // empty: unknown
+    void watch_for_errors();
+    std::vector<FaultReport> look_at_health(std::map<std::uint16_t, std::string>& told) const;
+    void look_at_tenants(News& news);
+
+    GpuHardwareSettings settings_;
+    nvml::Nvml nvml_;
+    Result<nvml::Nvml::Watch> watch_;  // from the first moment on; or why there is none
+    std::vector<nvml::Gpu> gpus_;
+    std::string boot_;
+
+    std::mutex tenants_mutex_;  // guards what follows; only a reset holds it for long
+    container::Tenants tenants_;
+    std::set<Key> ended_;                     // whose end was told
+    std::map<std::string, Sharing> sharing_;  // by the folder of the device's MPS daemon
+
+    std::mutex mutex_;  // guards what follows
+    News news_;
+    struct Verified {  // of the last wipe, for the Verify that comes next
+        unsigned size = 0;
+        OperationResult read;
+    };
+    std::map<std::pair<std::uint16_t, unsigned>, Verified> verified_;  // by GPU and first slice
+    std::map<std::string, bool> modes_;                                // wanted of MIG, by UUID
+    bool stopping_ = false;
+
+    Instant polled_;                               // or begun something, last
+    std::map<std::int64_t, Key> starting_;         // by operation: whose end is not told before their start is
+    std::map<std::int64_t, std::thread> threads_;  // by the operation they carry out
+    std::thread watcher_;
+};
+
+}  // namespace bulkhead::agent

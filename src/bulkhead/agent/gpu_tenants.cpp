@@ -1,0 +1,371 @@
+// Running: a tenant's command in its tier with the devices of its lease and no others; stopped, and seen to be gone.
+// What is shared by MPS is in gpu_sharing.cpp.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "bulkhead/agent/gpu_hardware.hpp"
+#include "bulkhead/hw/container/nvidia_nodes.hpp"
+#include "bulkhead/hw/program/program.hpp"
+
+namespace bulkhead::agent {
+
+namespace {
+
+using container::Look, container::Tenants, container::TenantSpec;
+
+constexpr std::uint32_t ids_each = 65'536;
+constexpr std::int64_t pids_max = 4'096;
+constexpr std::chrono::seconds save_slack{15};  // for what saves to be started, and to write down what came of it
+constexpr std::size_t output_tail_max = output_bytes_max / 2 - 64;  // of each stream, with a word of ours behind both
+constexpr std::chrono::seconds smi_patience{60};
+constexpr auto time_slices = std::to_array<std::string_view>({"default", "short", "medium", "long"});
+constexpr std::chrono::seconds start_within{300};  // a container's root on a slow disk
+// Where hosts that keep the driver's programs and libraries apart have them, as NVIDIA's images expect.
+constexpr std::string_view driver_folder = "/usr/local/nvidia";
+
+OperationResult could_not(const Error& error) { return {.ok = false, .why = error.what}; }
+
+std::string slurp(const std::string& path) {
+    std::ifstream file{path};
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+// NVML tells every process of the whole GPU: who is on it, what each holds, its load. Whoever shares one goes without
+// the library and its program. That hides, and does not block: the driver still answers who speaks to it directly.
+std::vector<std::string> what_speaks_of_neighbours() {
+    std::set<std::string> found;  // by their own names: a link can be hidden only where it leads
+    const std::string apart{driver_folder};
+    for (const std::string& folder :
+         {std::string{"/usr/lib"}, std::string{"/usr/lib64"}, std::string{"/usr/lib/x86_64-linux-gnu"},
+          std::string{"/usr/lib/aarch64-linux-gnu"}, std::string{"/usr/bin"}, apart + "/lib", apart + "/lib64",
+          apart + "/bin"}) {
+        std::error_code failed;
+        for (const auto& entry : std::filesystem::directory_iterator{folder, failed}) {
+            const std::string name = entry.path().filename().string();
+            if (!name.starts_with("libnvidia-ml.so") && name != "nvidia-smi") continue;
+            const auto real = std::filesystem::canonical(entry.path(), failed);
+            if (!failed) found.insert(real.string());
+        }
+    }
+    return {found.begin(), found.end()};
+}
+
+bool shares_a_gpu(const StartTenant& what) {
+    return std::ranges::any_of(what.gpus,
+                               [](const GpuPart& part) { return !part.profile.empty() || part.share < 1000; });
+}
+
+}  // namespace
+
+// One range of user ids for each tenant, for the life of the node: MPS serves one user at a time, and what a tenant
+// left behind in files must never belong to another.
+Result<container::IdRange> GpuHardware::ids_of(const std::string& tenant) {
+    const std::string path = settings_.folder + "/tenant-ids";
+    std::map<std::string, std::uint32_t> known;
+    std::istringstream lines{slurp(path)};
+    std::uint32_t next = settings_.first_id;
+    for (std::string name; lines >> name;) {
+        std::uint32_t first = 0;
+        if (!(lines >> first))
+            return fail(Code::corrupt, path + " is damaged", "move it aside when no tenant runs on this node");
+        known[name] = first;
+        next = std::max(next, first + ids_each);
+    }
+    if (const auto found = known.find(tenant); found != known.end()) return container::IdRange{found->second, ids_each};
+    if (next > 0x7FFF'FFFF - ids_each)  // as far as a tenant's ids may go
+        return fail(Code::exhausted, "no user ids are left for another tenant",
+                    fmt::format("while no tenant runs here, remove from {} those who never come back", path));
+    known[tenant] = next;
+    std::string text;
+    for (const auto& [name, first] : known) text += fmt::format("{} {}\n", name, first);
+    if (auto kept = container::write_durably(path, text); !kept) return std::unexpected(kept.error());
+    return container::IdRange{next, ids_each};
+}
+
+namespace {
+
+// Before anything is started for it.
+Result<> check_variables(const Program& program) {
+    for (const std::string& variable : program.environment)
+        if (const std::size_t equals = variable.find('='); equals == std::string::npos || equals == 0)
+            return fail(Code::invalid, fmt::format("\"{}\" is no variable", variable), "write NAME=value");
+    return {};
+}
+
+}  // namespace
+
+Result<GpuHardware::Devices> GpuHardware::devices_of(const StartTenant& what) const {
+    std::vector<container::LeasedGpu> leased;
+    Devices devices;
+    std::vector<std::string>& uuids = devices.uuids;
+    for (const GpuPart& part : what.gpus) {
+        const auto gpu = this->gpu(part.gpu);
+        if (!gpu) return std::unexpected(gpu.error());
+        if (part.profile.empty()) {
+            leased.push_back({.minor = (*gpu)->minor, .mig = std::nullopt});
+            uuids.push_back((*gpu)->uuid);
+            continue;
+        }
+        const auto instance = instance_at(**gpu, part.start);
+        if (!instance) return std::unexpected(instance.error());
+        if (instance->compute_instances.empty())
+            return fail(Code::conflict,
+                        fmt::format("the instance at slice {} of {} has no compute instance", part.start, (*gpu)->uuid),
+                        "");
+        leased.push_back({.minor = (*gpu)->minor,
+                          .mig = container::LeasedGpu::Mig{instance->id, instance->compute_instances.front()}});
+        uuids.push_back(instance->uuid);
+    }
+    // A simulated GPU has no device nodes: there is nothing to give, and nothing to keep from others.
+    if (!nvml_.is_simulated()) {
+        const auto majors = container::parse_device_majors(slurp("/proc/devices"));
+        if (!majors) return std::unexpected(majors.error());
+        const auto minors = container::parse_mig_minors(slurp("/proc/driver/nvidia-caps/mig-minors"));
+        if (!minors) return std::unexpected(minors.error());
+        auto nodes = container::nvidia_nodes(leased, {.majors = *majors, .mig = *minors});
+        if (!nodes) return std::unexpected(nodes.error());
+        devices.nodes = *std::move(nodes);
+    }
+    return devices;
+}
+
+Result<TenantSpec> GpuHardware::spec_of(const StartTenant& what, const Devices& devices, const Shared& shared) {
+    TenantSpec spec{.lease = what.lease,
+                    .tenant = what.tenant,
+                    .tier = what.tier,
+                    .command = what.program.words,
+                    .checkpoint = what.program.checkpoint};
+    spec.devices = devices.nodes;
+    auto ids = ids_of(what.tenant);
+    if (!ids) return std::unexpected(ids.error());
+    spec.ids = *ids;
+    std::string visible;
+    for (const std::string& uuid : devices.uuids) visible += (visible.empty() ? "" : ",") + uuid;
+    struct stat found{};
+    const bool apart = ::stat(std::string{driver_folder}.c_str(), &found) == 0;
+    spec.environment = {{"PATH", fmt::format("{}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                                             apart ? fmt::format("{}/bin:", driver_folder) : "")},
+                        {"HOME", "/job"},
+                        {"CUDA_VISIBLE_DEVICES", visible},
+                        {"NVIDIA_VISIBLE_DEVICES", visible},
+                        {"BULKHEAD_LEASE", std::to_string(what.lease)},
+                        {"BULKHEAD_TENANT", what.tenant}};
+    if (apart) spec.environment.emplace_back("LD_LIBRARY_PATH", fmt::format("{0}/lib64:{0}/lib", driver_folder));
+    std::ranges::copy(shared.environment, std::back_inserter(spec.environment));
+    for (const std::string& variable : what.program.environment) {
+        const std::size_t equals = variable.find('=');
+        // What the lease says about its devices is not the tenant's to change.
+        const std::string name = variable.substr(0, equals);
+        if (name.starts_with("CUDA_MPS_") || name == "CUDA_VISIBLE_DEVICES" || name == "NVIDIA_VISIBLE_DEVICES")
+            continue;
+        std::erase_if(spec.environment, [&](const auto& ours) { return ours.first == name; });
+        spec.environment.emplace_back(name, variable.substr(equals + 1));
+    }
+    if (apart) spec.mounts.push_back({std::string{driver_folder}, std::string{driver_folder}});
+    if (shares_a_gpu(what)) spec.hidden = what_speaks_of_neighbours();
+    std::ranges::copy(shared.mounts, std::back_inserter(spec.mounts));
+    spec.cpus = cpus_beside(what.gpus);
+    const std::int64_t cpus = ::sysconf(_SC_NPROCESSORS_ONLN), pages = ::sysconf(_SC_PHYS_PAGES);
+    spec.limits = {
+        .memory_bytes = what.program.memory_bytes > 0 ? what.program.memory_bytes : pages * ::sysconf(_SC_PAGESIZE),
+        .cpu_thousandths = what.program.cpu_thousandths > 0 ? what.program.cpu_thousandths : cpus * 1000,
+        .pids = pids_max};
+    return spec;
+}
+
+OperationResult GpuHardware::carry(const StartTenant& what) {
+    if (what.tier != Tier::process && what.tier != Tier::container)
+        return {.ok = false, .why = fmt::format("this agent has no {} tier yet", word(what.tier))};
+    for (const GpuPart& part : what.gpus) {
+        const auto gpu = this->gpu(part.gpu);
+        if (!gpu) return could_not(gpu.error());
+        if (const auto health = nvml_.health((*gpu)->uuid); !health)
+            return could_not(health.error());
+        else if (const auto unfit = health->unfit())
+            return {.ok = false, .why = fmt::format("{}: {}", (*gpu)->uuid, *unfit)};
+        // A whole GPU is handed out whole.
+        if (part.profile.empty() && (*gpu)->mig) {
+            const auto now = nvml_.gpus();
+            if (!now) return could_not(now.error());
+            const auto current = std::ranges::find(*now, (*gpu)->uuid, &nvml::Gpu::uuid);
+            const bool cut = current != now->end() && current->mig == nvml::MigMode::enabled;
+            if (const auto whole = cut ? set_mig((*gpu)->uuid, false) : want_mig((*gpu)->uuid, false); !whole)
+                return could_not(whole.error());
+        }
+    }
+    if (const auto turns = take_turns(what); !turns) return could_not(turns.error());
+    if (what.program.words.empty()) return {.ok = true};
+    if (const auto sound = check_variables(what.program); !sound) return could_not(sound.error());
+    const auto devices = devices_of(what);
+    if (!devices) return could_not(devices.error());
+    const auto begun =
+        what.mechanism == Mechanism::mps ? begin_shared(what, *devices) : begin_start(what, *devices, {});
+    if (!begun) return could_not(begun.error());
+    return wait_until_it_runs(what.lease);
+}
+
+// How long a turn is where tenants take turns, as the operator of the node wants it. The driver has this knob for whole
+// GPUs alone, and keeps it until the next boot: so it is turned at every start.
+Result<> GpuHardware::take_turns(const StartTenant& what) const {
+    if (what.mechanism != Mechanism::time_slicing || settings_.time_slice.empty()) return {};
+    const auto level = std::ranges::find(time_slices, settings_.time_slice);
+    if (level == time_slices.end())
+        return fail(Code::invalid, fmt::format("\"{}\" is no time slice", settings_.time_slice),
+                    "default, short, medium or long");
+    for (const GpuPart& part : what.gpus) {
+        if (!part.profile.empty()) continue;
+        const auto gpu = this->gpu(part.gpu);
+        if (!gpu) return std::unexpected(gpu.error());
+        const auto ran = program::run({settings_.smi, "compute-policy", "-i", (*gpu)->uuid, "--set-timeslice",
+                                       std::to_string(level - time_slices.begin())},
+                                      {}, "", smi_patience);
+        if (!ran) return std::unexpected(ran.error());
+        if (ran->status != 0)
+            return fail(Code::unavailable,
+                        fmt::format("{} cannot set a {} time slice on {}: {}", settings_.smi, settings_.time_slice,
+                                    (*gpu)->uuid, ran->output.substr(0, 300)),
+                        "start the agent without --time-slice: this GPU or driver may not have it");
+    }
+    return {};
+}
+
+Result<> GpuHardware::begin_start(const StartTenant& what, const Devices& devices, const Shared& shared) {
+    const std::scoped_lock lock{tenants_mutex_};
+    const auto spec = spec_of(what, devices, shared);
+    if (!spec) return std::unexpected(spec.error());
+    return tenants_.begin_start(*spec);
+}
+
+// Without the lock while it takes its time: others are looked at, started and stopped meanwhile.
+OperationResult GpuHardware::wait_until_it_runs(Key lease) {
+    for (const auto until = std::chrono::steady_clock::now() + start_within;;) {
+        {
+            const std::scoped_lock lock{tenants_mutex_};
+            const auto look = tenants_.look(lease);
+            if (!look) return could_not(look.error());
+            if (look->state == Look::State::failed) return could_not(look->error);
+            if (look->state == Look::State::unknown)
+                return {.ok = false,
+                        .why =
+                            "its keeper ended before it had started anything; run bulkhead-tenant by hand: it may "
+                            "lack a library"};
+            if (look->state != Look::State::starting) return {.ok = true};
+        }
+        if (std::chrono::steady_clock::now() > until)
+            return {.ok = false, .why = fmt::format("it does not start within {} s", start_within.count())};
+        std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    }
+}
+
+// Its own command for that, beside it; however that goes, the tenant is stopped after it.
+std::optional<Saved> GpuHardware::save(const StopTenant& what) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds{what.save.ms} + save_slack;
+    while (std::chrono::steady_clock::now() < until) {
+        {
+            const std::scoped_lock lock{mutex_};
+            if (stopping_) return std::nullopt;  // what saves goes on without us, and tells the next agent
+        }
+        {
+            const std::scoped_lock lock{tenants_mutex_};
+            const auto checkpoint = tenants_.save(what.lease, what.save);
+            if (!checkpoint) return Saved{false, checkpoint.error().what};
+            if (*checkpoint) return Saved{(*checkpoint)->saved, (*checkpoint)->words.substr(0, saved_bytes_max)};
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+    return Saved{false, "its checkpoint command does not end"};
+}
+
+OperationResult GpuHardware::carry(const StopTenant& what) {
+    std::optional<Saved> saved;
+    if (what.save.ms > 0) {
+        saved = save(what);
+        if (!saved) return {.ok = false, .why = "the agent is stopping"};
+    }
+    {
+        const std::scoped_lock lock{tenants_mutex_};
+        if (const auto begun = tenants_.begin_stop(what.lease, settings_.grace); !begun)
+            return could_not(begun.error());
+    }
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings_.grace.ms + 60'000};
+    while (true) {
+        const auto gone = [&] {
+            const std::scoped_lock lock{tenants_mutex_};
+            return tenants_.stopped(what.lease);
+        }();
+        if (!gone) return could_not(gone.error());
+        if (*gone) break;
+        if (std::chrono::steady_clock::now() > until)
+            return {.ok = false, .why = "its processes do not go, a minute after SIGKILL"};
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+    if (const auto left = leave(what.lease); !left) return could_not(left.error());
+    return {.ok = true, .saved = std::move(saved)};
+}
+
+Result<OutputPiece> GpuHardware::output(const OutputPlace& place) {
+    const auto spec = tenants_.spec(place.lease);
+    if (!spec) return std::unexpected(spec.error());
+    if (!*spec)
+        return fail(Code::not_found, fmt::format("lease {} runs no command here", place.lease),
+                    "it ended, or has none");
+    auto piece = tenants_.log(place.lease, place.errors ? container::Stream::err : container::Stream::out, place.from,
+                              output_piece_bytes_max);
+    if (!piece) return std::unexpected(piece.error());
+    return OutputPiece{piece->from, std::move(piece->bytes)};
+}
+
+// The end of what it printed: of its errors when there are any, which then come last.
+void GpuHardware::look_at_tenants(News& news) {
+    const std::unique_lock lock{tenants_mutex_, std::try_to_lock};
+    if (!lock) return;  // somebody is being started or stopped; there is a next time
+    const auto leases = tenants_.leases();
+    if (!leases) return;
+    for (const Key lease : *leases) {
+        if (ended_.contains(lease)) continue;
+        if (std::ranges::any_of(starting_, [&](const auto& start) { return start.second == lease; })) continue;
+        const auto look = tenants_.look(lease);
+        if (!look) continue;
+        TenantExit exit{.lease = lease, .status = 0, .output = {}};
+        if (look->state == Look::State::exited) {
+            exit.status = look->exit.signal != 0 ? 128 + look->exit.signal : look->exit.code;
+        } else if (look->state == Look::State::lost) {
+            exit.status = 255;
+        } else {
+            continue;
+        }
+        for (const container::Stream stream : {container::Stream::out, container::Stream::err}) {
+            std::string text;
+            for (std::int64_t from = 0;;) {
+                const auto piece = tenants_.log(lease, stream, from, 1 << 20);
+                if (!piece || piece->bytes.empty()) break;
+                text += piece->bytes;
+                if (text.size() > output_tail_max) text.erase(0, text.size() - output_tail_max);
+                from = piece->next();
+                (stream == container::Stream::out ? exit.printed.out : exit.printed.err) = from;
+            }
+            if (stream == container::Stream::out) exit.printed.out_kept = std::ssize(text);
+            exit.output += text;
+        }
+        if (look->state == Look::State::lost) {
+            constexpr std::string_view unseen = "bulkhead: it ended and nobody saw how\n";
+            exit.output += unseen;
+            exit.printed.err += std::ssize(unseen);
+        }
+        news.exits.push_back(std::move(exit));
+        ended_.insert(lease);
+    }
+}
+
+}  // namespace bulkhead::agent

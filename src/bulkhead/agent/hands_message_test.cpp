@@ -1,0 +1,168 @@
+#include "bulkhead/agent/hands_message.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bulkhead/wire/message.hpp"
+
+namespace bulkhead::agent::hands {
+namespace {
+
+using testing::HasSubstr;
+
+StartTenant some_start() {
+    StartTenant start{.lease = 7,
+                      .tier = Tier::container,
+                      .gpus = {{.gpu = 1, .start = 4, .size = 4, .profile = "3g.71gb", .share = 500}},
+                      .drives = {2},
+                      .functions = {3},
+                      .tenant = "acme",
+                      .mechanism = Mechanism::mps};
+    start.program = {{"/bin/sh", "-c", "echo"}, {"A=b"}, 2000, 1 << 30, {"save"}, Duration{30'000}};
+    return start;
+}
+
+// Those of node/operation.hpp, in their order.
+std::vector<decltype(Operation::what)> all_operations() {
+    return {CreateInstance{1, "1g.18gb", 3},
+            DestroyInstance{1, 3},
+            AttachDrive{2, 9},
+            DetachDrive{2},
+            AttachFunction{3, 9, "acme"},
+            DetachFunction{3},
+            some_start(),
+            StopTenant{9, Duration{30'000}},
+            Wipe{UnitKind::memory, 1, 0, 8, true},
+            Verify{UnitKind::drive, 2, 0, 1, 77},
+            ResetGpu{5}};
+}
+static_assert(std::variant_size_v<decltype(Operation::what)> == 11, "docs/threat-model.md lists eleven");
+
+std::string begin_of(decltype(Operation::what) what) { return to_bytes(Request{Begin{{5}, {42, std::move(what)}}}); }
+
+TEST(HandsMessage, output_is_asked_for_by_a_lease_and_a_place_in_it) {
+    const auto read = read_request(to_bytes(Request{ReadOutput{{7, true, 41}}}));
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(std::get<ReadOutput>(*read).place, (OutputPlace{7, true, 41}));
+    EXPECT_TRUE(check(ReadOutput{{7, true, 41}}));
+    EXPECT_FALSE(check(ReadOutput{{-7, true, 41}}));
+    EXPECT_FALSE(check(ReadOutput{{7, true, -1}}));
+    const auto answer = read_answer(to_bytes(Answer{OutputPiece{41, "hello"}}));
+    ASSERT_TRUE(answer) << answer.error().what;
+    EXPECT_EQ(std::get<OutputPiece>(*answer), (OutputPiece{41, "hello"}));
+}
+
+TEST(HandsMessage, each_operation_arrives_as_it_was) {
+    for (const auto& what : all_operations()) {
+        const std::string bytes = begin_of(what);
+        const auto read = read_request(bytes);
+        ASSERT_TRUE(read) << what.index() << ": " << read.error().what;
+        const auto& begin = std::get<Begin>(*read);
+        EXPECT_EQ(begin.now.ms, 5);
+        EXPECT_EQ(begin.operation.number, 42);
+        EXPECT_EQ(begin.operation.what.index(), what.index());
+        EXPECT_EQ(to_bytes(*read), bytes);
+    }
+    const auto read = read_request(begin_of(some_start()));
+    const auto& start = std::get<StartTenant>(std::get<Begin>(*read).operation.what);
+    EXPECT_EQ(start.gpus, some_start().gpus);
+    EXPECT_EQ(start.program, some_start().program);
+    EXPECT_EQ(start.tenant, "acme");
+}
+
+TEST(HandsMessage, what_is_no_request_is_refused) {
+    struct Row {
+        std::string_view says;
+        std::string bytes;
+    };
+    const std::string poll = to_bytes(Request{Poll{{5}}});
+    const Row rows[] = {
+        {"nothing", ""},
+        {"a fifth kind of request", "\x04"},
+        {"an operation that there is not", std::string{"\x02\x0a\x54\x0b\x00", 5}},
+        {"more than a request", poll + "x"},
+        {"less than one", begin_of(some_start()).substr(0, 20)},
+        {"a list longer than its bytes", std::string{"\x02\x0a\x54\x06\x0e\x01\xff\xff\x03", 9}},
+        {"more bytes than may come", std::string(request_bytes_max + 1, '\0')},
+    };
+    for (const Row& row : rows) {
+        const auto read = read_request(row.bytes);
+        ASSERT_FALSE(read) << row.says;
+        EXPECT_EQ(read.error().code, Code::invalid) << row.says;
+    }
+}
+
+TEST(HandsMessage, an_operation_that_breaks_a_limit_is_refused) {
+    const auto changed = [](auto change) {
+        StartTenant start = some_start();
+        change(start);
+        return start;
+    };
+    struct Row {
+        std::string_view says;
+        decltype(Operation::what) what;
+    };
+    const Row rows[] = {
+        {"a tenant that would be two words of a file", changed([](auto& s) { s.tenant = "a b"; })},
+        {"nobody's command", changed([](auto& s) { s.tenant = ""; })},
+        {"a tenant that would be two lines", changed([](auto& s) { s.tenant = "a\nroot"; })},
+        {"a tenant that is a path", changed([](auto& s) { s.tenant = "../etc"; })},
+        {"a tenant without an end", changed([](auto& s) { s.tenant = std::string(300, 'a'); })},
+        {"too many words", changed([](auto& s) { s.program.words.assign(wire::command_words_max + 1, "x"); })},
+        {"a word too long",
+         changed([](auto& s) { s.program.words = {std::string(wire::command_word_bytes_max + 1, 'x')}; })},
+        {"less memory than none", changed([](auto& s) { s.program.memory_bytes = -1; })},
+        {"too many GPUs", changed([](auto& s) { s.gpus.resize(wire::gpu_parts_max + 1); })},
+        {"a share of nothing", changed([](auto& s) { s.gpus[0].share = 0; })},
+        {"a lease below zero", changed([](auto& s) { s.lease = -1; })},
+        {"a profile of two lines", CreateInstance{0, "1g\n2g", 0}},
+        {"a slice beyond every GPU", DestroyInstance{0, 64}},
+        {"no slice at all", Wipe{UnitKind::memory, 0, 0, 0}},
+        {"slices beyond every GPU", Verify{UnitKind::memory, 0, 60, 8, 0}},
+        {"a lease below zero, stopped", StopTenant{-5}},
+        {"a day to save in", StopTenant{5, Duration::hours(24)}},
+        {"less than no time to save in", StopTenant{5, Duration{-1}}},
+        {"a function for a path", AttachFunction{0, 1, "/"}},
+    };
+    for (const Row& row : rows) {
+        const auto sound = check(Begin{{5}, {42, row.what}});
+        ASSERT_FALSE(sound) << row.says;
+        EXPECT_EQ(sound.error().code, Code::invalid) << row.says;
+    }
+    EXPECT_FALSE(check(Begin{{}, {-1, StopTenant{1}}})) << "a number below zero";
+    for (const auto& what : all_operations()) EXPECT_TRUE(check(Begin{{5}, {42, what}})) << what.index();
+}
+
+TEST(HandsMessage, answers_arrive_as_they_were) {
+    GpuNodeStatus status{.gpus = {{.model = "h200-141gb", .count = 2, .slices = {{.profile = "1g.18gb", .start = 3}}}},
+                         .cpu = 16,
+                         .memory = {1 << 30},
+                         .nvlink = NvLink::fabric};
+    status.capabilities = {{Capability::mig, Grade::silicon, Instant{7}}};
+    status.versions = {{Component::driver, "580.159.04"}};
+    status.host = NodeHost{.usedBy = {"acme"}};
+    status.topology = {{.gpu = 1, .bus = "0000:3b:00.0", .numaNode = 0, .nvlinkPeers = {{.gpu = 0, .links = 18}}}};
+    const auto stock = read_answer(to_bytes(Answer{status}));
+    ASSERT_TRUE(stock);
+    EXPECT_EQ(std::get<GpuNodeStatus>(*stock), status);
+
+    Polled polled{.boot = "boot-1", .due = Instant{9}};
+    polled.news.results = {{.number = 3, .ok = true, .bytes = 5, .bytes_found = 4, .digest = "ab"}};
+    polled.news.faults = {{UnitKind::memory, 1, "Xid 79"}, {UnitKind::memory, 0, "Xid 63", true}};
+    polled.news.exits = {{7, 3, "said"}};
+    const auto news = read_answer(to_bytes(Answer{polled}));
+    ASSERT_TRUE(news);
+    const auto& heard = std::get<Polled>(*news);
+    EXPECT_EQ(heard.news.exits, polled.news.exits);
+    EXPECT_EQ(heard.news.faults, polled.news.faults);
+    ASSERT_EQ(heard.news.results.size(), 1u);
+    EXPECT_EQ(heard.news.results[0].bytes_found, 4);
+    EXPECT_EQ(heard.due, Instant{9});
+
+    const Error error{Code::corrupt, "what", "remedy"};
+    EXPECT_EQ(std::get<Error>(*read_answer(to_bytes(Answer{error}))), error);
+    EXPECT_FALSE(read_answer(std::string{"\0\x08\0\0", 4})) << "a code that there is not";
+}
+
+}  // namespace
+}  // namespace bulkhead::agent::hands

@@ -1,0 +1,104 @@
+// `agent-hands`: the privileged half of an agent, which starts it. Not for people: it speaks on a line that only the
+// agent can give it, and everything else it knows is on this command line.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <thread>
+
+#include "bulkhead/agent/gpu_hardware.hpp"
+#include "bulkhead/agent/hands.hpp"
+#include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/self.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+// An init system that stops a service signals every process of it; the agent is the one to listen, and then closes the
+// line. Caught rather than ignored: what is ignored stays ignored in whatever is started from here, tenants among it.
+void leave_signals_to_the_agent() {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, [](int) {});
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool is_closed(int line) {
+    pollfd watched{line, 0, 0};
+    return ::poll(&watched, 1, 0) > 0 && (watched.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+// One at a time: those of an agent that was killed finish what they had begun, and the next wait for that, as long as
+// somebody waits for them. When hands are killed themselves, whoever wiped or reset a GPU for them holds the lock until
+// he is gone: a process that is killed takes its time to give a GPU's memory back.
+Result<container::Fd> only_hands_of(const std::string& folder, Context& context) {
+    const std::string path = folder + "/hands.lock";
+    auto lock = container::open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+    if (!lock) return lock;
+    if (::flock(**lock, LOCK_EX | LOCK_NB) == 0) return lock;
+    context.err << "the hands of an earlier agent are still at work; waiting for them to finish\n" << std::flush;
+    while (::flock(**lock, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EINTR && errno != EWOULDBLOCK) return container::cannot("lock", path);
+        if (is_closed(agent::Hands::line_number))
+            return fail(Code::unavailable, "the agent that these hands were for has ended", "start it again");
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    }
+    return lock;
+}
+
+Result<std::unique_ptr<agent::GpuHardware>> open_gpus(agent::GpuHardwareSettings settings) {
+    const std::filesystem::path self = self_path();
+    settings.scrub = {self.string(), "scrub"};
+    settings.tenant_program = (self.parent_path() / "bulkhead-tenant").string();
+    return agent::GpuHardware::open(std::move(settings));
+}
+
+int run_hands(agent::GpuHardwareSettings settings, Context& context) {
+    leave_signals_to_the_agent();
+    ::umask(
+        022);  // tenants pass through folders made here, whatever a service manager set; what is secret says so itself
+    if (::fcntl(agent::Hands::line_number, F_SETFD, FD_CLOEXEC) != 0)
+        return report(context, Error{Code::invalid, "nobody has given these hands a line",
+                                     "`bulkhead agent --hardware gpu` starts them"});
+    agent::HandsLine line{container::Fd{agent::Hands::line_number}};
+    // Where there is no right to it, there are no tenants to start either; wipes alone are done all the same.
+    const bool has_network = ::unshare(CLONE_NEWNET) != 0;
+    const auto lock = only_hands_of(settings.folder, context);
+    if (lock) settings.lock = **lock;
+    auto hardware = lock ? open_gpus(std::move(settings)) : std::unexpected(lock.error());
+    if (!hardware) {
+        agent::explain_no_hands(line, hardware.error());
+        return could_not;
+    }
+    const auto served = agent::serve_hands(line, **hardware, has_network);
+    line.close();
+    if (!served) return report(context, served.error());
+    return done;
+}
+
+}  // namespace
+
+void add_agent_hands(Command program, Context& context) {
+    Command command = program.add_subcommand("agent-hands", "The half of an agent that works on hardware.").hidden();
+    auto settings = std::make_shared<agent::GpuHardwareSettings>();
+    command.add_option("--data", settings->folder, "The agent's folder.").required().type_name("DIR");
+    command.add_option("--nvml", settings->nvml, "NVML's library.").type_name("LIBRARY");
+    command.add_option("--cuda", settings->cuda, "The CUDA driver's.").type_name("LIBRARY");
+    command.add_option("--mps", settings->mps, "The MPS control program.").type_name("PROGRAM");
+    command.add_option("--runtime", settings->runtime, "The OCI runtime.").type_name("PROGRAM");
+    command.add_option("--nvidia-smi", settings->smi, "Resets GPUs, sets time slices.").type_name("PROGRAM");
+    command.add_option("--time-slice", settings->time_slice, "How long a turn is.").type_name("LENGTH");
+    command.add_flag("--allow-gpu-reset", settings->allow_gpu_reset, "Reset them at all.");
+    command.add_option("--burn-in", settings->burn_in_passes, "Passes before a GPU returns.").type_name("PASSES");
+    command.callback([settings, &context] { context.status = run_hands(*settings, context); });
+}
+
+}  // namespace bulkhead::cli

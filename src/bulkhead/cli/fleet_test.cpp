@@ -1,0 +1,67 @@
+// The picture of a fleet: what is drawn, and what is said beside it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "bulkhead/cli/fleet_text.hpp"
+
+namespace bulkhead::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Four GPUs, of which the first is held and the first two are drained.
+Snapshot fleet_of_one() {
+    Snapshot fleet;
+    GpuNode& node = fleet.nodes.emplace_back();
+    node.metadata.name = "n0";
+    node.spec.site = "fra";
+    node.status.phase = NodePhase::ready;
+    const auto gpu = [&](CleanState state, std::string lease, std::string draining) {
+        node.status.gpus.push_back({.model = "h100-80gb-sxm5",
+                                    .slices = {{.profile = {}, .start = 0, .state = state, .lease = std::move(lease)}},
+                                    .draining = std::move(draining)});
+    };
+    gpu(CleanState::in_use, "l1", "Xid 63");
+    gpu(CleanState::quarantined, "", "Xid 63");
+    gpu(CleanState::available, "", "");
+    gpu(CleanState::available, "", "");
+    GpuLease& lease = fleet.leases.emplace_back();
+    lease.metadata.name = "l1";
+    lease.spec.tenant = "acme";
+    lease.spec.workload = "train";
+    return fleet;
+}
+
+std::string drawn(const Snapshot& fleet) {
+    std::ostringstream out;
+    EXPECT_TRUE(print_fleet(out, fleet, "", false));
+    return out.str();
+}
+
+TEST(FleetPicture, says_which_gpus_are_drained_and_why) {
+    const std::string text = drawn(fleet_of_one());
+    EXPECT_THAT(text, HasSubstr("gpu0     [########] h100-80gb-sxm5  acme/train  draining: Xid 63\n"));
+    EXPECT_THAT(text, HasSubstr("gpu1     [xxxxxxxx] h100-80gb-sxm5  draining: Xid 63\n"));
+    EXPECT_THAT(text, HasSubstr("gpu2-3   [........] h100-80gb-sxm5\n"));
+    EXPECT_THAT(text, HasSubstr(". 16 available  # 8 in use  ~ 0 being wiped  x 8 quarantined"));
+}
+
+TEST(FleetPicture, joins_gpus_only_when_the_same_is_true_of_them) {
+    Snapshot fleet = fleet_of_one();
+    fleet.nodes[0].status.gpus[3].draining = "Xid 92";
+    const std::string text = drawn(fleet);
+    EXPECT_THAT(text, Not(HasSubstr("gpu2-3")));
+    EXPECT_THAT(text, HasSubstr("gpu3     [........] h100-80gb-sxm5  draining: Xid 92\n"));
+}
+
+TEST(FleetPicture, of_a_node_that_is_not_there_is_none) {
+    std::ostringstream out;
+    EXPECT_FALSE(print_fleet(out, fleet_of_one(), "n7", false));
+    EXPECT_TRUE(out.str().empty());
+}
+
+}  // namespace
+}  // namespace bulkhead::cli

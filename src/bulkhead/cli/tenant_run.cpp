@@ -1,0 +1,142 @@
+// `run`: a tenant's command on GPUs of the fleet, in its tier; what it printed and how it ended come back.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <ostream>
+#include <thread>
+
+#include "bulkhead/cli/clock.hpp"
+#include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/objects.hpp"
+#include "bulkhead/cli/output.hpp"
+#include "bulkhead/codec/print.hpp"
+
+namespace bulkhead::cli {
+
+namespace {
+
+struct RunOptions {
+    std::string name, tenant, profile, fraction, memory;
+    std::int64_t gpus = 1, cpu = 0;
+    std::vector<std::string> command, environment;
+    bool keep = false;
+};
+
+Result<GpuWorkload> workload_of(const RunOptions& options) {
+    GpuWorkload work;
+    work.metadata.name = options.name.empty() ? fmt::format("run-{}", clock_now().ms) : options.name;
+    work.spec.tenant = options.tenant;
+    work.spec.command = options.command;
+    work.spec.environment = options.environment;
+    if (!options.profile.empty()) {
+        work.spec.gpu.profile = options.profile;
+    } else if (!options.fraction.empty()) {
+        const auto fraction = parse_gpus(options.fraction);
+        if (!fraction) return std::unexpected(fraction.error());
+        work.spec.gpu.fraction = *fraction;
+    } else {
+        work.spec.gpu.count = options.gpus;
+    }
+    if (options.cpu > 0) work.spec.cpu = options.cpu;
+    if (!options.memory.empty()) {
+        const auto memory = parse_byte_size(options.memory);
+        if (!memory) return std::unexpected(memory.error());
+        work.spec.memory = *memory;
+    }
+    return work;
+}
+
+// Its output as it comes, until it has ended; why it waits is said once for each reason.
+Result<GpuWorkloadStatus> outcome(Client& client, const std::string& name, Context& context) {
+    std::string said;
+    OutputReader out{.workload = name}, err{.workload = name, .errors = true};
+    const auto print_what_there_is = [&]() -> Result<> {
+        for (OutputReader* reader : {&out, &err}) {
+            std::ostream& to = reader->errors ? context.err : context.out;
+            for (bool more = true; more;) {
+                const auto read = reader->read(client, to, context.err);
+                // A node that is away is no end: the work goes on, and so does its output when it is back.
+                if (!read && (read.error().code == Code::unavailable || read.error().code == Code::timeout ||
+                              read.error().code == Code::exhausted))
+                    break;
+                if (!read) return std::unexpected(read.error());
+                more = read->any && !read->over;
+            }
+        }
+        return {};
+    };
+    while (true) {
+        const auto reply = client.get("/v1/workloads/" + percent_encoded(name));
+        if (!reply) return std::unexpected(reply.error());
+        const auto object = read_object(reply->body);
+        if (!object) return std::unexpected(object.error());
+        const auto* work = std::get_if<GpuWorkload>(&*object);
+        if (work == nullptr || !work->status) return fail(Code::corrupt, "the server answered with something else", "");
+        const GpuWorkloadStatus& status = *work->status;
+        if (status.phase == WorkloadPhase::running || status.exitStatus) {
+            if (const auto printed = print_what_there_is(); !printed) return std::unexpected(printed.error());
+        }
+        if (status.phase == WorkloadPhase::finished) return status;
+        std::string now{word(status.phase)};
+        if (!status.reasons.empty()) now += ": " + status.reasons.front();
+        if (now != said) context.err << fmt::format("{} is {}\n", name, now);
+        said = std::move(now);
+        std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    }
+}
+
+int run_command(const RunOptions& options, const DoorOptions& door, Context& context) {
+    const auto work = workload_of(options);
+    if (!work) return report(context, work.error());
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    const auto applied = client->post("/v1/apply", to_compact_json(*work));
+    if (!applied) return report(context, applied.error());
+    const auto ended = outcome(*client, work->metadata.name, context);
+    if (!ended) return report(context, ended.error());
+    if (!options.keep)
+        if (const auto deleted =
+                client->ask({.method = "DELETE", .target = "/v1/workloads/" + percent_encoded(work->metadata.name)});
+            !deleted)
+            return report(context, deleted.error());
+    return static_cast<int>(ended->exitStatus.value_or(0));
+}
+
+}  // namespace
+
+void add_run(Command program, Context& context) {
+    Command command = program.add_subcommand("run", "Run a tenant's command on GPUs of the fleet, in its tier.");
+    auto options = std::make_shared<RunOptions>();
+    const auto door = add_door(command);
+    command.description(
+        "Run a tenant's command on GPUs of the fleet, in its tier, and wait for it.\n\n"
+        "The command becomes a GpuWorkload like any other: judged, queued, leased, isolated. What it prints is "
+        "printed\nhere as it comes, its status is ours, and what it used is wiped.");
+    command.add_option("--tenant", options->tenant, "Whose work it is.").required().type_name("TENANT");
+    command.add_option("--name", options->name, "The workload's name. Default: run-TIME.").type_name("NAME");
+    const Option gpus =
+        command.add_option("--gpus", options->gpus, "Whole GPUs. Default: 1.").within(1, 1024).type_name("COUNT");
+    const Option profile =
+        command.add_option("--profile", options->profile, "Or a slice: 1g.18gb.").type_name("PROFILE").excludes(gpus);
+    command.add_option("--fraction", options->fraction, "Or a fraction of one: 0.5.")
+        .type_name("FRACTION")
+        .excludes(gpus)
+        .excludes(profile);
+    command.add_option("--cpu", options->cpu, "CPU cores.").within(1, 4096).type_name("COUNT");
+    command.add_option("--memory", options->memory, "Host memory: 16Gi.").type_name("SIZE");
+    command.add_option("--env", options->environment, "A variable for it: NAME=value. May be repeated.")
+        .type_name("NAME=VALUE");
+    command.add_flag("--keep", options->keep, "Keep the finished workload, to look at later.");
+    command.add_option("COMMAND", options->command, "The program by its path or name, and its arguments, after --.")
+        .required()
+        .type_name("");
+    command.footer(
+        "Examples:\n"
+        "  bulkhead run --tenant vision -- nvidia-smi -L\n"
+        "  bulkhead run --tenant speech --profile 1g.18gb --cpu 4 --memory 16Gi -- python3 train.py\n\n"
+        "Exit status: the command's own; 1 to 4 as everywhere when it did not come to that.");
+    command.callback([options, door, &context] { context.status = run_command(*options, *door, context); });
+}
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,212 @@
+#include "bulkhead/hw/mps/control.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "bulkhead/hw/program/program.hpp"
+
+namespace bulkhead::mps {
+
+namespace {
+
+std::vector<pid_t> pids_in(const std::string& text) {
+    std::vector<pid_t> pids;
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);) {
+        pid_t pid = 0;
+        const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), pid);
+        if (error == std::errc{} && pid > 0 &&
+            std::all_of(end, static_cast<const char*>(line.data() + line.size()),
+                        [](char c) { return c == ' ' || c == '\r'; }))
+            pids.push_back(pid);
+    }
+    return pids;
+}
+
+bool lives(pid_t pid) { return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM); }
+
+Result<> make_folder(const std::string& path) {
+    if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return {};
+    return fail(Code::unavailable, fmt::format("{} cannot be made: {}", path, std::strerror(errno)),
+                "make the folder above it");
+}
+
+// "50.0", as it prints a percentage.
+bool is_percentage(const std::string& text, unsigned wanted) {
+    double value = -1;
+    std::istringstream{text} >> value;
+    return value >= static_cast<double>(wanted) - 0.5 && value <= static_cast<double>(wanted) + 0.5;
+}
+
+}  // namespace
+
+unsigned clients_max(int capability_major, int cuda_version) {
+    if (capability_major < 7) return 16;
+    return cuda_version >= 13010 ? 60 : 48;
+}
+
+std::vector<std::pair<std::string, std::string>> Control::environment() const {
+    return {{"CUDA_MPS_PIPE_DIRECTORY", pipes()}, {"CUDA_MPS_LOG_DIRECTORY", logs()}};
+}
+
+std::vector<std::pair<std::string, std::string>> Control::own_environment() const {
+    auto all = environment();
+    all.emplace_back("CUDA_VISIBLE_DEVICES", settings_.device);
+    return all;
+}
+
+Result<std::string> Control::say(const std::string& command) {
+    const auto ran = program::run({settings_.program}, own_environment(), command + "\n", settings_.patience);
+    if (!ran) return std::unexpected(ran.error());
+    std::string answer = ran->output;
+    while (!answer.empty() && (answer.back() == '\n' || answer.back() == '\r')) answer.pop_back();
+    if (ran->status != 0)
+        return fail(Code::unavailable,
+                    fmt::format("the MPS daemon of {} does not answer `{}`: {}", settings_.device, command, answer),
+                    fmt::format("see {}/control.log", logs()));
+    if (answer.starts_with("Unknown command"))
+        return fail(Code::invalid, fmt::format("this MPS daemon does not know `{}`", command),
+                    "it is of another driver: use R450 or later");
+    return answer;
+}
+
+Result<std::optional<Control>> Control::adopt(Settings settings) {
+    Control control{std::move(settings)};
+    std::ifstream file{control.pipes() + "/nvidia-cuda-mps-control.pid"};
+    pid_t pid = 0;
+    if (!(file >> pid) || !lives(pid)) return std::optional<Control>{};
+    if (const auto answered = control.say("get_server_list"); !answered) return std::optional<Control>{};
+    control.daemon_ = pid;
+    return std::optional{std::move(control)};
+}
+
+Result<Control> Control::start(Settings settings) {
+    auto running = adopt(settings);
+    if (!running) return std::unexpected(running.error());
+    if (*running) return **std::move(running);
+    Control control{std::move(settings)};
+    for (const std::string& folder : {control.settings_.folder, control.pipes(), control.logs()})
+        if (const auto made = make_folder(folder); !made) return std::unexpected(made.error());
+    const auto ran =
+        program::run({control.settings_.program, "-d"}, control.own_environment(), "", control.settings_.patience);
+    if (!ran) return std::unexpected(ran.error());
+    if (ran->status != 0)
+        return fail(Code::unavailable,
+                    fmt::format("the MPS daemon of {} did not start: {}", control.settings_.device, ran->output),
+                    fmt::format("see {}/control.log", control.logs()));
+    const auto until = std::chrono::steady_clock::now() + control.settings_.patience;
+    while (std::chrono::steady_clock::now() < until) {
+        auto adopted = adopt(control.settings_);
+        if (!adopted) return std::unexpected(adopted.error());
+        if (*adopted) return **std::move(adopted);
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+    return fail(Code::timeout,
+                fmt::format("the MPS daemon of {} started and does not answer", control.settings_.device),
+                fmt::format("see {}/control.log", control.logs()));
+}
+
+// It repeats what is in force: a value it does not like is not refused but left out.
+Result<> Control::limit(const Limits& limits) {
+    if (limits.thread_percentage) {
+        const auto answer = say(fmt::format("set_default_active_thread_percentage {}", *limits.thread_percentage));
+        if (!answer) return std::unexpected(answer.error());
+        if (!is_percentage(*answer, *limits.thread_percentage))
+            return fail(Code::invalid,
+                        fmt::format("the MPS daemon of {} keeps {} percent of the multiprocessors, not {}",
+                                    settings_.device, *answer, *limits.thread_percentage),
+                        "ask for 1 to 100");
+    }
+    if (limits.memory_mib) {
+        const auto answer = say(fmt::format("set_default_device_pinned_mem_limit 0 {}M", *limits.memory_mib));
+        if (!answer) return std::unexpected(answer.error());
+        const auto kept = say("get_default_device_pinned_mem_limit 0");
+        if (!kept) return std::unexpected(kept.error());
+        if (kept->empty())
+            return fail(
+                Code::invalid,
+                fmt::format("the MPS daemon of {} keeps no limit of {} MiB", settings_.device, *limits.memory_mib),
+                "ask for no more memory than the device has");
+    }
+    return {};
+}
+
+Result<> Control::serve(uid_t user) {
+    const auto answer = say(fmt::format("start_server -uid {}", user));
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+}
+
+Result<std::vector<pid_t>> Control::servers() {
+    const auto answer = say("get_server_list");
+    if (!answer) return std::unexpected(answer.error());
+    return pids_in(*answer);
+}
+
+Result<ServerState> Control::state() {
+    const auto all = servers();
+    if (!all) return std::unexpected(all.error());
+    ServerState worst = ServerState::none;
+    for (const pid_t server : *all) {
+        const auto answer = say(fmt::format("get_server_status {}", server));
+        if (!answer) return std::unexpected(answer.error());
+        const ServerState state = *answer == "ACTIVE"         ? ServerState::active
+                                  : *answer == "INITIALIZING" ? ServerState::initializing
+                                                              : ServerState::fault;
+        worst = std::max(worst, state);
+    }
+    return worst;
+}
+
+Result<std::vector<Client>> Control::clients() {
+    const auto all = servers();
+    if (!all) return std::unexpected(all.error());
+    std::vector<Client> found;
+    for (const pid_t server : *all) {
+        const auto answer = say(fmt::format("get_client_list {}", server));
+        if (!answer) return std::unexpected(answer.error());
+        for (const pid_t pid : pids_in(*answer)) found.push_back({server, pid});
+    }
+    return found;
+}
+
+// Not by a signal: killing a client whose work is queued has no defined result.
+Result<> Control::end_client(Client client) {
+    const auto answer = say(fmt::format("terminate_client {} {}", client.server, client.pid));
+    if (!answer) return std::unexpected(answer.error());
+    if (answer->starts_with("Invalid"))
+        return fail(Code::not_found, fmt::format("process {} is no client of MPS server {}", client.pid, client.server),
+                    "it has ended already");
+    return {};
+}
+
+Result<> Control::stop() {
+    const auto before = servers();
+    const auto said = say("quit");
+    const auto until = std::chrono::steady_clock::now() + settings_.patience;
+    const auto gone = [&] {
+        if (lives(daemon_)) return false;
+        return !before || std::ranges::none_of(*before, lives);
+    };
+    while (!gone()) {
+        if (std::chrono::steady_clock::now() > until)
+            return fail(Code::timeout,
+                        fmt::format("the MPS daemon of {} was told to quit and process {} is still there",
+                                    settings_.device, daemon_),
+                        "its clients must end first; see control.log");
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    }
+    daemon_ = 0;
+    return {};
+}
+
+}  // namespace bulkhead::mps
