@@ -29,6 +29,23 @@ enum Result : int {
 using Pointer = std::uint64_t;  // into a GPU's memory
 using Handle = void*;           // of a context, module, function, stream or event
 
+struct Location {
+    int type, id;  // 1: a device, by its number
+};
+struct AllocationProperties {
+    int type;  // 1: pinned, the only one
+    int shareable_as;
+    Location location;
+    void* os_data;
+    unsigned char flags[8];
+};
+static_assert(sizeof(AllocationProperties) == 32);
+struct AccessDescription {
+    Location location;
+    int access;  // 0: none, 1: read, 3: read and write
+};
+static_assert(sizeof(AccessDescription) == 12);
+
 // clang-format off: rows, not code
 #define BULKHEAD_CUDA_CALLS(CALL) \
     CALL(cuInit, int(unsigned)) \
@@ -62,6 +79,13 @@ using Handle = void*;           // of a context, module, function, stream or eve
     CALL(cuMemcpyDtoH_v2, int(void*, Pointer, std::size_t)) \
     CALL(cuMemsetD8_v2, int(Pointer, unsigned char, std::size_t)) \
     CALL(cuMemsetD32_v2, int(Pointer, unsigned, std::size_t)) \
+    CALL(cuMemCreate, int(std::uint64_t*, std::size_t, const AllocationProperties*, std::uint64_t)) \
+    CALL(cuMemRelease, int(std::uint64_t)) \
+    CALL(cuMemAddressReserve, int(Pointer*, std::size_t, std::size_t, Pointer, std::uint64_t)) \
+    CALL(cuMemAddressFree, int(Pointer, std::size_t)) \
+    CALL(cuMemMap, int(Pointer, std::size_t, std::size_t, std::uint64_t, std::uint64_t)) \
+    CALL(cuMemUnmap, int(Pointer, std::size_t)) \
+    CALL(cuMemSetAccess, int(Pointer, std::size_t, const AccessDescription*, std::size_t)) \
     CALL(cuModuleLoadData, int(Handle*, const void*)) \
     CALL(cuModuleLoadDataEx, int(Handle*, const void*, unsigned, int*, void**)) \
     CALL(cuModuleUnload, int(Handle)) \

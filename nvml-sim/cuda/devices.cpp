@@ -17,7 +17,8 @@ enum Attribute {
     pci_bus = 33,
     pci_device = 34,
     major = 75,
-    minor = 76
+    minor = 76,
+    virtual_memory = 102
 };
 
 struct Words {
@@ -101,9 +102,8 @@ int make_context(std::string_view call, Handle* out, int ordinal, bool primary) 
                 *out = there.get();
                 return static_cast<int>(success);
             }
-        if (const int attached = process.attach(model, *device); attached != success) return attached;
-        *out =
-            process.contexts.emplace_back(std::make_unique<Context>(static_cast<std::size_t>(ordinal), primary)).get();
+        const int entered = process.enter(model, {static_cast<std::size_t>(ordinal), primary}, out);
+        if (entered != success) return entered;
         if (!primary) Process::current() = static_cast<Context*>(*out);
         return static_cast<int>(success);
     });
@@ -179,6 +179,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
                 return put(value, spec.pci_bus);
             case pci_device:
                 return put(value, spec.pci_device);
+            case virtual_memory:
+                return put(value, 1);
             case major:
                 return put(value, product.capability_major);
             case minor:

@@ -25,13 +25,17 @@ T argument(void** arguments, std::size_t index) {
     return value;
 }
 
+Pointer memory_at(void** arguments, std::size_t index) {
+    return Process::get().lies_at(argument<Pointer>(arguments, index));
+}
+
 driver::Pattern pattern(void** arguments) {
     return {argument<std::array<std::uint32_t, 4>>(arguments, 2), argument<std::array<std::uint32_t, 4>>(arguments, 3)};
 }
 
 // bulkhead_fill(memory, chunks, mul, add): one chunk a thread.
 int run_fill(driver::Model& model, const Visible& device, std::uint64_t threads, void** arguments) {
-    const auto at = argument<Pointer>(arguments, 0);
+    const Pointer at = memory_at(arguments, 0);
     const std::uint64_t bytes = std::min(argument<std::uint64_t>(arguments, 1), threads) * driver::Pattern::chunk;
     if (!is_of(device.where.gpu, at)) return illegal_address;
     // Memory that is stuck is read as it was, and nobody says that the store did not arrive.
@@ -44,7 +48,7 @@ int run_fill(driver::Model& model, const Visible& device, std::uint64_t threads,
 
 // bulkhead_compare(memory, chunks, mul, add, tallies): adds to words read, words that differ, and the sum of all words.
 int run_compare(driver::Model& model, const Visible& device, std::uint64_t threads, void** arguments) {
-    const auto at = argument<Pointer>(arguments, 0), to = argument<Pointer>(arguments, 4);
+    const Pointer at = memory_at(arguments, 0), to = memory_at(arguments, 4);
     const std::uint64_t bytes =
         std::min(argument<std::uint64_t>(arguments, 1), threads * compare_chunks_each) * driver::Pattern::chunk;
     const std::uint16_t gpu = device.where.gpu;
@@ -64,7 +68,7 @@ int run_compare(driver::Model& model, const Visible& device, std::uint64_t threa
 
 // bulkhead_reckon(words, count, rounds, seed): every thread comes to the same number, and stores it.
 int run_reckon(driver::Model& model, const Visible& device, std::uint64_t threads, void** arguments) {
-    const auto at = argument<Pointer>(arguments, 0);
+    const Pointer at = memory_at(arguments, 0);
     const std::uint64_t bytes = std::min(argument<std::uint64_t>(arguments, 1), threads) * 4;
     auto x = argument<std::uint32_t>(arguments, 3);
     float sum = 1;
@@ -87,6 +91,7 @@ constexpr Known kernels[] = {
 
 int set_memory(std::string_view call, Pointer at, std::uint32_t word, std::uint64_t bytes) {
     return Process::get().in_context(call, true, [&](driver::Model& model, const Visible& device) {
+        at = Process::get().lies_at(at);
         if (!is_of(device.where.gpu, at)) return static_cast<int>(invalid_value);
         if (bytes == 0) return static_cast<int>(success);
         return code(model.fill(my_pid(), device.where.gpu, {byte_of(at), bytes}, driver::Pattern::of_word(word)));
@@ -138,15 +143,21 @@ int cuMemAlloc_v2(Pointer* pointer, std::size_t bytes) {
     return Process::get().in_context("cuMemAlloc_v2", true, [&](driver::Model& model, const Visible& device) {
         if (pointer == nullptr) return static_cast<int>(invalid_value);
         const auto base = model.allocate(my_pid(), device.where, bytes);
-        if (base) *pointer = pointer_to(device.where.gpu, *base);
-        return code(base);
+        if (!base) return code(base);
+        Process::current()->own.push_back(*base);
+        *pointer = pointer_to(device.where.gpu, *base);
+        return static_cast<int>(success);
     });
 }
 int cuMemFree_v2(Pointer pointer) {
     return Process::get().in_context("cuMemFree_v2", true, [&](driver::Model& model, const Visible& device) {
         if (pointer == 0) return static_cast<int>(success);
         if (!is_of(device.where.gpu, pointer)) return static_cast<int>(invalid_value);
-        return code(model.free(my_pid(), device.where.gpu, byte_of(pointer)));
+        // Of whichever context of this process: a pointer says which memory, and no context of its own.
+        for (const auto& context : Process::get().contexts)
+            if (std::erase(context->own, byte_of(pointer)) > 0)
+                return code(model.free(my_pid(), device.where.gpu, byte_of(pointer)));
+        return static_cast<int>(invalid_value);
     });
 }
 int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
@@ -162,12 +173,14 @@ int cuMemFreeHost(void* pointer) {
 }
 int cuMemcpyHtoD_v2(Pointer to, const void* from, std::size_t bytes) {
     return Process::get().in_context("cuMemcpyHtoD_v2", true, [&](driver::Model& model, const Visible& device) {
+        to = Process::get().lies_at(to);
         if (from == nullptr || !is_of(device.where.gpu, to)) return static_cast<int>(invalid_value);
         return code(model.write(my_pid(), device.where.gpu, byte_of(to), {static_cast<const char*>(from), bytes}));
     });
 }
 int cuMemcpyDtoH_v2(void* to, Pointer from, std::size_t bytes) {
     return Process::get().in_context("cuMemcpyDtoH_v2", false, [&](driver::Model& model, const Visible& device) {
+        from = Process::get().lies_at(from);
         if (to == nullptr || !is_of(device.where.gpu, from)) return static_cast<int>(invalid_value);
         for (std::uint64_t done = 0; done < bytes;) {
             const std::uint64_t piece = std::min(bytes - done, copy_piece);

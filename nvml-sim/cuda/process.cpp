@@ -135,15 +135,37 @@ int Process::attach(driver::Model& model, const Visible& device) {
     return code(model.attach({.pid = my_pid(),
                               .started = nvml_sim::start_of_process(my_pid()),
                               .where = device.where,
-                              .kind = driver::ProcessKind::compute,
-                              .context_bytes = context_bytes}));
+                              .kind = driver::ProcessKind::compute}));
+}
+
+// What a context takes is memory like any other, only that nobody can get at it: what was there before stays there.
+int Process::enter(driver::Model& model, Context context, Handle* out) {
+    const Visible& device = devices_[context.ordinal];
+    if (const int attached = attach(model, device); attached != success) return attached;
+    const auto base = model.allocate(my_pid(), device.where, context_bytes);
+    if (!base) {
+        detach_if_nothing_is_there(model, context.ordinal);
+        return code(base);
+    }
+    context.base = *base;
+    *out = contexts.emplace_back(std::make_unique<Context>(std::move(context))).get();
+    return success;
 }
 
 void Process::leave(driver::Model& model, Context* context) {
     const std::size_t ordinal = context->ordinal;
+    const std::uint16_t gpu = devices_[ordinal].where.gpu;
+    for (const std::uint64_t base : context->own) (void)model.free(my_pid(), gpu, base);
+    (void)model.free(my_pid(), gpu, context->base);
     drop(contexts, context);
-    for (const auto& other : contexts)
-        if (other->ordinal == ordinal) return;
+    detach_if_nothing_is_there(model, ordinal);
+}
+
+void Process::detach_if_nothing_is_there(driver::Model& model, std::size_t ordinal) {
+    for (const auto& context : contexts)
+        if (context->ordinal == ordinal) return;
+    for (const auto& [handle, memory] : physical)
+        if (memory.ordinal == ordinal) return;
     model.detach(my_pid(), devices_[ordinal].where);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,7 +25,20 @@ struct Visible {
 struct Context {
     std::size_t ordinal = 0;
     bool primary = false;
+    std::uint64_t base = 0;  // of the memory it takes for itself
     unsigned users = 1;
+    std::vector<std::uint64_t> own;  // allocations that end with it, by their first byte
+};
+// Memory that is the process's and no context's (virtual_memory.cpp).
+struct Physical {
+    std::size_t ordinal = 0;
+    std::uint64_t base = 0, bytes = 0;
+    unsigned uses = 1;  // whoever made it, and addresses it is mapped at
+};
+struct Addresses {  // that were reserved
+    std::uint64_t bytes = 0;
+    std::uint64_t memory = 0;  // what is mapped there, by its handle; 0: nothing
+    bool open = false;         // to kernels and copies
 };
 struct Module {
     std::string ptx;
@@ -57,14 +71,20 @@ public:
     static Context*& current();
 
     int attach(driver::Model& model, const Visible& device);
-    void leave(driver::Model& model,
-               Context* context);  // the last context of a device takes what the process held there
+    int enter(driver::Model& model, Context context, Handle* out);
+    void leave(driver::Model& model, Context* context);  // with what was allocated in it
+    // From a device where it has neither a context nor memory any more.
+    void detach_if_nothing_is_there(driver::Model& model, std::size_t ordinal);
+    // Where the memory behind a pointer lies; 0: nowhere that may be used.
+    Pointer lies_at(Pointer pointer) const;
 
     std::vector<std::unique_ptr<Context>> contexts;
     std::vector<std::unique_ptr<Module>> modules;
     std::vector<std::unique_ptr<Function>> functions;
     std::vector<std::unique_ptr<Mark>> marks;
     std::vector<std::unique_ptr<char>> streams;
+    std::map<std::uint64_t, Physical> physical;  // by handle
+    std::map<Pointer, Addresses> reserved;
     double gpu_ms = 0;  // how long the GPU has worked for this process, at an H200's pace
 
 private:

@@ -50,9 +50,16 @@ Result<std::vector<nvml::Gpu>> in_their_places(const std::string& path, std::vec
 
 }  // namespace
 
+HostPlaces host_places(const std::string& agent_folder) {
+    const Hash apart = sha256(agent_folder);
+    const std::string name = "bulkhead/" + to_hex(bytes_of(apart)).substr(0, 16);
+    return {.run_folder = "/run/" + name, .cgroups = name};
+}
+
 GpuHardware::GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vector<nvml::Gpu> gpus,
                          container::Tenants tenants)
     : settings_{std::move(settings)},
+      run_folder_{host_places(settings_.folder).run_folder},
       nvml_{std::move(nvml)},
       watch_{nvml_.watch()},
       gpus_{std::move(gpus)},
@@ -69,19 +76,17 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
     if (!gpus) return std::unexpected(gpus.error());
     if (gpus->empty())
         return fail(Code::not_found, "NVML is here and shows no GPU", "`nvidia-smi -L` lists GPUs; see dmesg");
-    if (settings.run_folder.empty()) {
-        const Hash apart = sha256(settings.folder);
-        settings.run_folder = "/run/bulkhead/" + to_hex(bytes_of(apart)).substr(0, 16);
-    }
+    const HostPlaces places = host_places(settings.folder);
     std::error_code failed;
-    std::filesystem::create_directories(settings.run_folder + "/tenants", failed);
+    std::filesystem::create_directories(places.run_folder + "/tenants", failed);
     if (failed)
-        return fail(Code::unavailable, fmt::format("{} cannot be made: {}", settings.run_folder, failed.message()),
+        return fail(Code::unavailable, fmt::format("{} cannot be made: {}", places.run_folder, failed.message()),
                     "run the agent as root: it starts tenants as other users");
-    auto tenants = container::Tenants::open({.directory = settings.run_folder + "/tenants",
+    auto tenants = container::Tenants::open({.directory = places.run_folder + "/tenants",
                                              .program = settings.tenant_program,
+                                             .cgroup_parent = places.cgroups,
                                              .runtime = settings.runtime,
-                                             .cdi = settings.run_folder + "/cdi"});
+                                             .cdi = places.run_folder + "/cdi"});
     if (!tenants) return std::unexpected(tenants.error());
     std::unique_ptr<GpuHardware> hardware{
         new GpuHardware{std::move(settings), *std::move(nvml), *std::move(gpus), *std::move(tenants)}};

@@ -22,6 +22,14 @@
 
 namespace bulkhead::agent {
 
+// Where the tenants of an agent are on its host: apart from those of other agents, whose control planes number their
+// leases without knowing of these. What is there ends with the boot, as tenants do.
+struct HostPlaces {
+    std::string run_folder;  // files of tenants and pipes of MPS: tenants may pass through it
+    std::string cgroups;     // below every tree
+};
+HostPlaces host_places(const std::string& agent_folder);
+
 struct GpuHardwareSettings {
     std::string nvml = "libnvidia-ml.so.1", cuda = "libcuda.so.1", mps = "nvidia-cuda-mps-control";
     std::string smi = "nvidia-smi";  // resets GPUs and sets time slices: NVML has no public call for either
@@ -31,9 +39,6 @@ struct GpuHardwareSettings {
     // A descriptor that whoever wipes or resets a GPU for us keeps open until it is gone: the next agent waits for the
     // lock on it, and so for them. -1: nobody waits.
     int lock = -1;
-    // Files of tenants and pipes of MPS: in a folder that tenants may pass through. Empty: below /run/bulkhead, apart
-    // from other agents of this host; what is there ends with the boot, as tenants do.
-    std::string run_folder;
     std::vector<std::string> scrub;         // the command that wipes; what to wipe is put behind it
     std::string tenant_program;             // bulkhead-tenant
     std::string runtime = "/usr/bin/crun";  // of the container tier
@@ -116,6 +121,7 @@ private:
     void look_at_tenants(News& news);
 
     GpuHardwareSettings settings_;
+    std::string run_folder_;
     nvml::Nvml nvml_;
     Result<nvml::Nvml::Watch> watch_;  // from the first moment on; or why there is none
     std::vector<nvml::Gpu> gpus_;

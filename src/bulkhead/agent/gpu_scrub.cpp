@@ -118,6 +118,7 @@ void fill_in(GpuScrub& scrub, const cuda::ScrubReport& report, const Neighbourho
     scrub.times.survey = us(report.survey_ms);
     scrub.times.overwrite = us(report.overwrite_ms);
     scrub.times.verify = us(report.verify_ms);
+    scrub.times.handover = us(report.handover_ms);
 }
 
 void judge(GpuScrub& scrub, const cuda::ScrubReport& report, const Neighbourhood& around) {

@@ -17,6 +17,7 @@ namespace bulkhead::agent {
 
 struct ScrubTimes {  // microseconds
     std::int64_t start = 0, driver = 0, context = 0, module = 0, allocation = 0, survey = 0, overwrite = 0, verify = 0;
+    std::int64_t handover = 0;
     std::int64_t total = 0;  // from the start of the process
 
     static constexpr void describe(auto&& field) {
@@ -28,6 +29,7 @@ struct ScrubTimes {  // microseconds
         field("survey", &ScrubTimes::survey, "Until it was known what had been there.");
         field("overwrite", &ScrubTimes::overwrite, "Until it was overwritten.");
         field("verify", &ScrubTimes::verify, "Until it was read back.");
+        field("handover", &ScrubTimes::handover, "Until what the first context had lain on was wiped by a second.");
         field("total", &ScrubTimes::total, "From the start of the process to the result.");
     }
     friend bool operator==(const ScrubTimes&, const ScrubTimes&) = default;

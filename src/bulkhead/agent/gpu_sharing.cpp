@@ -52,7 +52,7 @@ Result<> GpuHardware::begin_shared(const StartTenant& what, const Devices& devic
     if (!memory) return std::unexpected(memory.error());
     const auto percent = std::max<std::int64_t>(1, share / 10);
     const std::uint64_t mib = memory->total / 1000 * static_cast<std::uint64_t>(share) >> 20;
-    const std::string above = settings_.run_folder + "/mps", folder = above + "/" + file_name(uuid);
+    const std::string above = run_folder_ + "/mps", folder = above + "/" + file_name(uuid);
     ::mkdir(above.c_str(), 0755);
     // As the tenant sees them: the folder itself lies where tenants have nothing. The client's own variables can only
     // tighten what its server allows.
@@ -147,7 +147,7 @@ Result<> GpuHardware::leave(Key lease) {
 // Daemons that an agent started and was killed before anybody was on them.
 void GpuHardware::end_unused_daemons() {
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator{settings_.run_folder + "/mps", none})
+    for (const auto& entry : std::filesystem::directory_iterator{run_folder_ + "/mps", none})
         static_cast<void>(leave_daemon(entry.path().string(), nobody, [] { return Result<>{}; }));
 }
 

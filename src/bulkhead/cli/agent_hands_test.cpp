@@ -19,7 +19,7 @@
 #include <sstream>
 #include <thread>
 
-#include "bulkhead/base/hash.hpp"
+#include "bulkhead/cli/host_places_test.hpp"
 #include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/hw/container/tenants.hpp"
 #include "bulkhead/hw/program/program.hpp"
@@ -125,17 +125,9 @@ protected:
         agent_.reset();
         server_.reset();
         EXPECT_TRUE(root == 0 || in_time([&] { return is_gone(root); })) << "hands stay behind";
-        if (auto tenants =
-                container::Tenants::open({.directory = run_folder() + "/tenants",
-                                          .program = fs::path{BULKHEAD_PROGRAM}.parent_path() / "bulkhead-tenant"}))
-            for (const auto lease : tenants->leases().value_or(std::vector<container::LeaseKey>{})) {
-                EXPECT_TRUE(tenants->begin_stop(lease, Duration{0}));
-                EXPECT_TRUE(in_time([&] { return tenants->stopped(lease).value_or(false); }));
-                EXPECT_TRUE(tenants->remove(lease));
-            }
         ::unsetenv("BULKHEAD_SIM_NODE");
         std::error_code ignored;
-        fs::remove_all(run_folder(), ignored);
+        clear(places());
         fs::remove_all(folder_, ignored);
     }
 
@@ -168,10 +160,7 @@ protected:
         children >> child;
         return child;
     }
-    std::string run_folder() const {
-        const Hash apart = sha256((folder_ / "node").string());
-        return "/run/bulkhead/" + to_hex(bytes_of(apart)).substr(0, 16);
-    }
+    agent::HostPlaces places() const { return agent::host_places(folder_ / "node"); }
     bool is_wiped_after(const std::string& tenant) const {
         std::istringstream log{ask("audit", {"list"}).out};
         for (std::string line; std::getline(log, line);)
@@ -181,7 +170,7 @@ protected:
     std::string output_of_tenants() const {
         std::string all;
         std::error_code none;
-        for (const auto& entry : fs::recursive_directory_iterator{run_folder() + "/tenants", none})
+        for (const auto& entry : fs::recursive_directory_iterator{places().run_folder + "/tenants", none})
             if (entry.path().filename().string().starts_with("stdout")) all += slurp(entry.path());
         return all;
     }
@@ -288,9 +277,7 @@ TEST_F(AgentWithHands, hands_killed_in_the_middle_of_an_operation_cost_nothing_b
     EXPECT_NE(agent_->status(), 0);
     EXPECT_THAT(agent_->said(), HasSubstr("have ended: killed by signal 9"));
     EXPECT_THAT(agent_->said(), HasSubstr("try: start the agent again"));
-    const auto tenants =
-        container::Tenants::open({.directory = run_folder() + "/tenants",
-                                  .program = fs::path{BULKHEAD_PROGRAM}.parent_path() / "bulkhead-tenant"});
+    const auto tenants = tenants_in(places());
     ASSERT_TRUE(tenants) << tenants.error().what;
     const auto leases = tenants->leases();
     ASSERT_TRUE(leases && leases->size() == 1);
@@ -299,6 +286,43 @@ TEST_F(AgentWithHands, hands_killed_in_the_middle_of_an_operation_cost_nothing_b
     start_agent();
     EXPECT_TRUE(in_time([&] { return is_wiped_after("vision"); })) << agent_->said();
     EXPECT_TRUE(tenants->leases()->empty());
+}
+
+// The whole way: a tenant's file, its agent, the server, a terminal.
+TEST_F(AgentWithHands, what_a_command_prints_is_read_while_it_runs_and_after_it_has_ended) {
+    start_agent();
+    ASSERT_TRUE(in_time([&] { return is_wiped_after("gpu-1"); })) << agent_->said();
+    const auto read = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), "talk");
+        return ask("logs", std::move(more));
+    };
+    std::ofstream{folder_ / "talk.yaml"}
+        << "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: talk}\n"
+           "spec:\n  tenant: vision\n  gpu: {count: 1}\n  cpu: 1\n  memory: 1Gi\n  command: [/bin/sh, -c, \"trap 'echo "
+           "last; exit 4' TERM; printf 'first\\\\033[2J\\\\n'; echo wrong >&2; while true; do sleep 0.1; done\"]\n";
+    const Said applied = ask("apply", {"-f", folder_ / "talk.yaml"});
+    ASSERT_EQ(applied.status, 0) << applied.err;
+    ASSERT_TRUE(in_time([&] { return !read({}).out.empty() && !read({"--err"}).out.empty(); })) << agent_->said();
+    EXPECT_EQ(read({}).out, "first?[2J\n") << "what would clear a reader's screen does not reach it";
+    EXPECT_EQ(read({"--raw"}).out, "first\033[2J\n");
+    EXPECT_EQ(read({"--err"}).out, "wrong\n");
+    const Said beyond = read({"--rank", "1"});
+    EXPECT_NE(beyond.status, 0);
+    EXPECT_THAT(beyond.err, HasSubstr("talk runs on 1 nodes"));
+
+    const auto tenants = tenants_in(places());
+    ASSERT_TRUE(tenants) << tenants.error().what;
+    ASSERT_EQ(tenants->leases()->size(), 1u);
+    const container::LeaseCgroup group{*container::find_hierarchies(), places().cgroups, tenants->leases()->front()};
+    const auto processes = group.processes(container::Room::tenant);
+    ASSERT_TRUE(processes) << processes.error().what;
+    for (const pid_t process : *processes) ::kill(process, SIGTERM);
+    EXPECT_TRUE(in_time([&] { return read({"--raw"}).out == "first\033[2J\nlast\n"; })) << read({}).out;
+    ASSERT_TRUE(in_time([&] { return ask("get", {"workloads", "talk", "-o", "json"}).out.contains("exitStatus"); }));
+    const Said followed = read({"-f"});
+    EXPECT_EQ(followed.status, 0) << followed.err;
+    EXPECT_EQ(followed.out, "first?[2J\nlast\n");
+    EXPECT_EQ(read({"-f", "--err"}).out, "wrong\n");
 }
 
 // As the agent of an older version left it: one folder, all of it root's.

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "bulkhead/agent/gpu_hardware.hpp"
+#include "bulkhead/cli/host_places_test.hpp"
 #include "bulkhead/hw/cuda/driver.hpp"
 #include "bulkhead/hw/mps/control.hpp"
 #include "bulkhead/hw/program/program.hpp"
@@ -29,8 +30,6 @@ class GpuAgent : public ::testing::Test {
 protected:
     void SetUp() override {
         folder_ = fs::temp_directory_path() / fmt::format("gpu-agent-{}", ::getpid());
-        // Not below /tmp, which tenants have one of their own of.
-        run_ = fmt::format("/run/bulkhead-test-{}", ::getpid());
         fs::remove_all(folder_);
         fs::create_directories(folder_ / "agent");
         ::setenv("BULKHEAD_SIM_NODE", (folder_ / "node").c_str(), 1);
@@ -40,7 +39,6 @@ protected:
                      .smi = BULKHEAD_SIM_SMI,
                      .allow_gpu_reset = true,
                      .folder = folder_ / "agent",
-                     .run_folder = run_,
                      .scrub = {BULKHEAD_PROGRAM, "scrub"},
                      .tenant_program = fs::path{BULKHEAD_PROGRAM}.parent_path() / "bulkhead-tenant",
                      .grace = Duration{200},
@@ -51,7 +49,7 @@ protected:
         ::unsetenv("BULKHEAD_SIM_NODE");
         std::error_code ignored;
         fs::remove_all(folder_, ignored);
-        fs::remove_all(run_, ignored);
+        clear(places());
     }
     std::string simulate(const std::vector<std::string>& words) {
         std::vector<std::string> command{fs::path{BULKHEAD_PROGRAM}.parent_path() / "bulkhead-gpusim", words.front(),
@@ -130,6 +128,7 @@ protected:
         }
         return answer;
     }
+    agent::HostPlaces places() const { return agent::host_places(settings_.folder); }
     // A tenant that shares GPU 0 by MPS; what it runs is for the test to say.
     static StartTenant on_half(Key lease) {
         return {.lease = lease,
@@ -140,7 +139,7 @@ protected:
     }
     std::ptrdiff_t mps_daemons() const {
         std::error_code none;
-        const fs::recursive_directory_iterator files{run_ + "/mps", none};
+        const fs::recursive_directory_iterator files{places().run_folder + "/mps", none};
         return std::ranges::count_if(files, [](const fs::directory_entry& entry) {
             return entry.path().filename() == "nvidia-cuda-mps-control.pid";
         });
@@ -151,7 +150,6 @@ protected:
     }
 
     fs::path folder_;
-    std::string run_;
     agent::GpuHardwareSettings settings_;
     std::unique_ptr<agent::GpuHardware> hardware_;
     std::vector<OperationResult> results_;
@@ -473,7 +471,7 @@ TEST_F(GpuAgent, a_daemon_that_nobody_came_to_is_taken_down_by_the_next_agent) {
     StartTenant neighbour = on_half(10);
     neighbour.program.words = {"/bin/sh", "-c", "sleep 600"};
     ASSERT_TRUE(carry(neighbour).ok);
-    const mps::Settings unused{.program = settings_.mps, .folder = run_ + "/mps/GPU-0", .device = "GPU-0"};
+    const mps::Settings unused{.program = settings_.mps, .folder = places().run_folder + "/mps/GPU-0", .device = "GPU-0"};
     ASSERT_TRUE(mps::Control::start(unused));
     EXPECT_EQ(mps_daemons(), 2);
     hardware_.reset();
@@ -483,7 +481,41 @@ TEST_F(GpuAgent, a_daemon_that_nobody_came_to_is_taken_down_by_the_next_agent) {
     EXPECT_EQ(mps_daemons(), 0);
 }
 
-// One that hangs is waited for by those who want something of it.
+// A daemon that takes its time is waited for by those who want something of it, and by nobody else.
+TEST_F(GpuAgent, tenants_are_started_looked_at_and_stopped_while_an_mps_daemon_takes_its_time) {
+    const std::string wait = folder_ / "wait", program = folder_ / "slow-mps";
+    std::ofstream{program} << fmt::format("#!/bin/sh\nwhile test -e {}; do sleep 0.02; done\nexec {} \"$@\"\n", wait,
+                                          settings_.mps);
+    fs::permissions(program, fs::perms::owner_all);
+    settings_.mps = program;
+    open("2 x h200-141gb");
+    if (!hardware_) return;
+    std::ofstream{wait} << "";
+    StartTenant shared = on_half(9);
+    shared.program.words = {"/bin/sh", "-c", "sleep 600"};
+    const std::int64_t starting = ++numbers_;
+    ASSERT_TRUE(hardware_->begin({}, {starting, shared}));
+
+    StartTenant beside{
+        .lease = 10, .tier = Tier::process, .gpus = {{.gpu = 1, .start = 0, .size = 8}}, .tenant = "acme"};
+    beside.program.words = {"/bin/sh", "-c", "exit 3"};
+    const OperationResult started = carry(beside);
+    EXPECT_TRUE(started.ok) << started.why;
+    EXPECT_TRUE(eventually([&] { return !exits_.empty(); }));
+    const OperationResult stopped = carry(StopTenant{10});
+    EXPECT_TRUE(stopped.ok) << stopped.why;
+    const auto answered = [&] {
+        return std::ranges::find(results_, starting, &OperationResult::number) != results_.end();
+    };
+    EXPECT_FALSE(answered());
+    fs::remove(wait);
+    ASSERT_TRUE(eventually(answered));
+    const auto joined = std::ranges::find(results_, starting, &OperationResult::number);
+    EXPECT_TRUE(joined->ok) << joined->why;
+    EXPECT_TRUE(carry(StopTenant{9}).ok);
+    EXPECT_EQ(mps_daemons(), 0);
+}
+
 TEST_F(GpuAgent, hears_of_a_gpu_that_breaks_and_not_of_what_a_tenant_did_to_itself) {
     open("2 x h200-141gb");
     if (!hardware_) return;

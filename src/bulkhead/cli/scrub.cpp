@@ -118,10 +118,11 @@ void print_table_of(const agent::GpuScrub& scrub, const evidence::SignedEvidence
     pass("verify", scrub.verify_gpu_us, scrub.times.verify);
     line("wall clock",
          fmt::format(
-             "{}: start {}, libraries {}, context {}, kernels {}, allocation {}, look {}, overwrite {}, verify {}",
+             "{}: start {}, libraries {}, context {}, kernels {}, allocation {}, look {}, overwrite {}, verify {}, "
+             "handover {}",
              ms(scrub.times.total), ms(scrub.times.start), ms(scrub.times.driver), ms(scrub.times.context),
              ms(scrub.times.module), ms(scrub.times.allocation), ms(scrub.times.survey), ms(scrub.times.overwrite),
-             ms(scrub.times.verify)));
+             ms(scrub.times.verify), ms(scrub.times.handover)));
     line("digest", scrub.digest);
     line("signed", fmt::format("key {}{}", evidence.key,
                                signer.enrolled ? fmt::format(" of node {}", signer.node)

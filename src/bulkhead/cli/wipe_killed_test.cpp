@@ -22,8 +22,8 @@
 #include "bulkhead/agent/gpu_hardware.hpp"
 #include "bulkhead/agent/hands.hpp"
 #include "bulkhead/agent/runner.hpp"
-#include "bulkhead/base/hash.hpp"
 #include "bulkhead/cli/clock.hpp"
+#include "bulkhead/cli/host_places_test.hpp"
 #include "bulkhead/cli/kill_point_test.hpp"
 #include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/evidence/statement.hpp"
@@ -76,9 +76,8 @@ protected:
         }
         ::prctl(PR_SET_CHILD_SUBREAPER, 0);
         ::unsetenv("BULKHEAD_SIM_NODE");
-        const Hash apart = sha256((folder_ / "agent").string());
+        clear(agent::host_places(folder_ / "agent"));
         std::error_code ignored;
-        fs::remove_all("/run/bulkhead/" + to_hex(bytes_of(apart)).substr(0, 16), ignored);
         fs::remove_all(folder_, ignored);
     }
 

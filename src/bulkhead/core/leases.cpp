@@ -191,7 +191,7 @@ bool comes_back(const Core::State& state, const LeaseRun& lease) {
 
 // Every node of a gang runs the command, with an equal part of what all its tasks may have of their hosts, and is told
 // which of them it is and what was saved on the one of its rank before.
-void give_program(const GpuWorkload& workload, Duration save_at_most, LeaseRun& lease) {
+void give_program(const GpuWorkload& workload, Duration hook_at_most, LeaseRun& lease) {
     const GpuWorkloadSpec& spec = workload.spec;
     if (spec.command.empty() || lease.parts.empty()) return;
     const std::int64_t tasks = lease.object.spec.tasks.value_or(spec.tasks), parts = std::ssize(lease.parts);
@@ -204,7 +204,7 @@ void give_program(const GpuWorkload& workload, Duration save_at_most, LeaseRun& 
                    .cpu_thousandths = part_of(spec.cpu.value_or(0) * 1000),
                    .memory_bytes = part_of(spec.memory.value_or(ByteSize{}).bytes),
                    .checkpoint = spec.checkpoint ? spec.checkpoint->command : std::vector<std::string>{},
-                   .checkpoint_within = spec.checkpoint ? std::min(spec.checkpoint->within, save_at_most) : Duration{}};
+                   .checkpoint_within = spec.checkpoint ? std::min(spec.checkpoint->within, hook_at_most) : Duration{}};
         std::erase_if(program.environment, [](const std::string& own) { return own.starts_with("BULKHEAD_"); });
         const auto tell = [&](std::string_view name, std::string_view value) {
             program.environment.push_back(fmt::format("BULKHEAD_{}={}", name, value));

@@ -203,7 +203,7 @@ bool take_certificate(Turn& turn, NodeRun& node, const std::string& shown);
 // leases.cpp
 void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding);
 // What its workload wants to run, in every part.
-void give_program(const GpuWorkload& workload, Duration save_at_most, LeaseRun& lease);
+void give_program(const GpuWorkload& workload, Duration hook_at_most, LeaseRun& lease);
 Duration save_at_most(const Core::State& state);  // by the fleet's policy
 // A workload's next stage, with the same past.
 void move_on(GpuWorkloadStatus& status, GpuWorkloadStatus next);

@@ -485,6 +485,16 @@ TEST(Server, a_watch_tells_changes_and_goes_on_where_it_was_cut) {
     EXPECT_EQ(plane.ask("GET", "/v1/tenants?watch=true&resourceVersion=1-1").status, 410) << "another server's point";
 }
 
+TEST(Server, output_is_asked_for_in_words_that_mean_something) {
+    const ScratchFolder folder;
+    Plane plane{folder};
+    ASSERT_FALSE(plane.error) << plane.error->what;
+    EXPECT_EQ(plane.ask("GET", "/v1/workloads/train/output").status, 404);
+    for (const char* wrong : {"stream=both", "from=-1", "from=x", "rank=100001"})
+        EXPECT_EQ(plane.ask("GET", std::string{"/v1/workloads/train/output?"} + wrong).status, 400) << wrong;
+    EXPECT_EQ(plane.probe->ask("GET", "/v1/workloads/train/output", {}, "")->status, 401);
+}
+
 TEST(Server, publishes_a_log_that_verifies_offline) {
     const ScratchFolder folder;
     std::string key_text;

@@ -125,16 +125,11 @@ void listen(int over, std::array<Fd, 2>& lines, std::int64_t until_ms, Heard& he
     }
 }
 
-std::string last_line_of(std::string text) {
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    return text.substr(text.rfind('\n') + 1);
-}
-
 Checkpoint judged(int status, Heard heard) {
     while (!heard.out.empty() && heard.out.back() == '\n') heard.out.pop_back();
     if (status != 0)
         return {false, fmt::format("its checkpoint command ended with status {}{}{}", status,
-                                   heard.err.empty() ? "" : ": ", last_line_of(heard.err))};
+                                   heard.err.empty() ? "" : ": ", last_line(heard.err))};
     if (heard.out.size() > checkpoint_bytes_max)
         return {false, fmt::format("its checkpoint command printed more than {} bytes: print where the work is, not "
                                    "the work",

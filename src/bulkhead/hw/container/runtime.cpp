@@ -14,14 +14,10 @@
 
 namespace bulkhead::container {
 
-namespace {
-
 std::string last_line(std::string text) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
     return text.substr(text.rfind('\n') + 1);
 }
-
-}  // namespace
 
 Runtime::Runtime(Where where, const LeaseFiles& files, LeaseKey lease)
     : program_{std::move(where.program)},

@@ -19,6 +19,9 @@ Result<> write_bundle(const TenantSpec& spec, const LeaseFiles& files, const std
 // Beside it: the checkpoint command, as a process like the tenant's own.
 Result<> write_hook(const TenantSpec& spec, const LeaseFiles& files);
 
+// Of what a program printed: where it says why it failed.
+std::string last_line(std::string text);
+
 class Runtime {
 public:
     struct Where {

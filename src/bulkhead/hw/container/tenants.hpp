@@ -33,11 +33,11 @@ struct Look {
 };
 
 struct Places {
-    std::string directory;                   // of all leases: on a disk of the node, root's alone
-    std::string program;                     // bulkhead-tenant
-    std::string cgroup_parent = "bulkhead";  // below every tree; for nobody else's processes
-    std::string runtime = "/usr/bin/crun";   // of the container tier
-    std::string cdi = "/var/run/cdi";        // where other container runtimes look for leased devices
+    std::string directory;                  // of all leases: on a disk of the node, root's alone
+    std::string program;                    // bulkhead-tenant
+    std::string cgroup_parent;              // "bulkhead": below every tree; for nobody else's processes
+    std::string runtime = "/usr/bin/crun";  // of the container tier
+    std::string cdi = "/var/run/cdi";       // where other container runtimes look for leased devices
 };
 
 class Tenants {

@@ -13,9 +13,27 @@ namespace {
 // Codes that mean something of their own here; the driver names the others.
 constexpr int success = 0, out_of_memory = 2, no_device = 100;
 constexpr int attribute_multiprocessors = 16, attribute_major = 75, attribute_minor = 76;
+constexpr int attribute_virtual_memory = 102;
+constexpr int of_device = 1, pinned = 1, read_and_write = 3;
 constexpr int limit_stack = 0, limit_print_buffer = 1, limit_heap = 2;
 
 using Handle = void*;
+
+// As the driver lays them out (CUmemAllocationProp, CUmemAccessDesc).
+struct Location {
+    int type, id;
+};
+struct Wanted {
+    int type, shareable_as;
+    Location location;
+    void* os_data;
+    unsigned char flags[8];
+};
+struct Access {
+    Location location;
+    int how;
+};
+static_assert(sizeof(Wanted) == 32 && sizeof(Access) == 12);
 
 }  // namespace
 
@@ -41,6 +59,14 @@ struct Calls {
     int (*memory_free)(Address) = nullptr;
     int (*pool_allocate)(Address*, std::size_t, Handle) = nullptr;
     int (*pool_free)(Address, Handle) = nullptr;
+    int (*physical_create)(std::uint64_t*, std::size_t, const Wanted*, std::uint64_t) = nullptr;
+    int (*physical_release)(std::uint64_t) = nullptr;
+    int (*address_reserve)(Address*, std::size_t, std::size_t, Address, std::uint64_t) = nullptr;
+    int (*address_free)(Address, std::size_t) = nullptr;
+    int (*map)(Address, std::size_t, std::size_t, std::uint64_t, std::uint64_t) = nullptr;
+    int (*unmap)(Address, std::size_t) = nullptr;
+    int (*set_access)(Address, std::size_t, const Access*, std::size_t) = nullptr;
+    bool virtual_memory = false;  // all seven are there
     int (*host_allocate)(void**, std::size_t, unsigned) = nullptr;
     int (*copy_in)(Address, const void*, std::size_t) = nullptr;
     int (*copy_out)(void*, Address, std::size_t) = nullptr;
@@ -120,6 +146,15 @@ Result<Driver> Driver::open(const std::string& soname) {
     const char* const needed = missing;
     find(calls->pool_allocate, "cuMemAllocAsync");  // since CUDA 11.2; nobody but a probe wants them
     find(calls->pool_free, "cuMemFreeAsync");
+    missing = nullptr;
+    find(calls->physical_create, "cuMemCreate");  // since CUDA 10.2
+    find(calls->physical_release, "cuMemRelease");
+    find(calls->address_reserve, "cuMemAddressReserve");
+    find(calls->address_free, "cuMemAddressFree");
+    find(calls->map, "cuMemMap");
+    find(calls->unmap, "cuMemUnmap");
+    find(calls->set_access, "cuMemSetAccess");
+    calls->virtual_memory = missing == nullptr;
     missing = needed;
     if (missing != nullptr)
         return fail(Code::invalid, fmt::format("{} is no CUDA driver that we can use: it has no {}", soname, missing),
@@ -166,6 +201,7 @@ Result<std::vector<Device>> Driver::devices() const {
 struct Context::State {
     std::shared_ptr<const Calls> calls;
     Handle context = nullptr;
+    int device = 0;
     std::map<const char*, Handle> modules;  // by the text they were made of
     ~State() {
         if (context != nullptr) calls->context_destroy(context);
@@ -185,7 +221,55 @@ Result<Context> Driver::context(int ordinal) const {
         return std::unexpected(found.error());
     if (const auto made = calls_->check(calls_->context_create(&state->context, 0, handle), "make a context"); !made)
         return std::unexpected(made.error());
+    state->device = handle;
     return Context{std::move(state)};
+}
+
+Holding::Holding(Holding&& other) noexcept
+    : calls_{std::move(other.calls_)},
+      piece_{std::exchange(other.piece_, {})},
+      memory_{std::exchange(other.memory_, 0)},
+      mapped_{std::exchange(other.mapped_, false)} {}
+Holding& Holding::operator=(Holding&& other) noexcept {
+    std::swap(calls_, other.calls_);
+    std::swap(piece_, other.piece_);
+    std::swap(memory_, other.memory_);
+    std::swap(mapped_, other.mapped_);
+    return *this;
+}
+// What cannot be given back goes with the process.
+Holding::~Holding() {
+    if (mapped_) calls_->unmap(piece_.at, piece_.bytes);
+    if (piece_.at != 0) calls_->address_free(piece_.at, piece_.bytes);
+    if (memory_ != 0) calls_->physical_release(memory_);
+}
+
+bool Context::can_hold() const {
+    int supported = 0;
+    return state_->calls->virtual_memory &&
+           state_->calls->device_attribute(&supported, attribute_virtual_memory, state_->device) == success &&
+           supported == 1;
+}
+
+Result<std::optional<Holding>> Context::hold(std::uint64_t bytes) {
+    const Calls& calls = *state_->calls;
+    Holding holding{state_->calls};
+    const Location here{.type = of_device, .id = state_->device};
+    const Wanted wanted{.type = pinned, .shareable_as = 0, .location = here, .os_data = nullptr, .flags = {}};
+    const int code = calls.physical_create(&holding.memory_, bytes, &wanted, 0);
+    if (code == out_of_memory) return std::optional<Holding>{};
+    if (const auto had = calls.check(code, "take memory"); !had) return std::unexpected(had.error());
+    const auto reserved =
+        calls.check(calls.address_reserve(&holding.piece_.at, bytes, 0, 0, 0), "reserve addresses for memory");
+    if (!reserved) return std::unexpected(reserved.error());
+    holding.piece_.bytes = bytes;
+    const auto mapped = calls.check(calls.map(holding.piece_.at, bytes, 0, holding.memory_, 0), "map memory");
+    if (!mapped) return std::unexpected(mapped.error());
+    holding.mapped_ = true;
+    const Access access{.location = here, .how = read_and_write};
+    const auto open = calls.check(calls.set_access(holding.piece_.at, bytes, &access, 1), "open mapped memory");
+    if (!open) return std::unexpected(open.error());
+    return std::optional{std::move(holding)};
 }
 
 Result<> Context::shrink() {

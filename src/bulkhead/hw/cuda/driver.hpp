@@ -51,6 +51,23 @@ struct Launch {
     std::uint32_t blocks = 1, threads = 1;
 };
 
+// Memory of a device that is no context's: it stays when the context it was taken in ends, and goes with this value.
+class Holding {
+public:
+    Holding(Holding&&) noexcept;
+    Holding& operator=(Holding&&) noexcept;
+    ~Holding();
+    Piece piece() const { return piece_; }
+
+private:
+    friend class Context;
+    explicit Holding(std::shared_ptr<const Calls> calls) : calls_{std::move(calls)} {}
+    std::shared_ptr<const Calls> calls_;
+    Piece piece_;               // where it is mapped
+    std::uint64_t memory_ = 0;  // the driver's number for it
+    bool mapped_ = false;
+};
+
 class Context {
 public:
     Context(Context&&) noexcept;
@@ -63,6 +80,8 @@ public:
     Result<MemoryInfo> memory() const;
     Result<std::optional<Piece>> allocate(std::uint64_t bytes);
     Result<> release(Address at);
+    bool can_hold() const;
+    Result<std::optional<Holding>> hold(std::uint64_t bytes);  // whole pages of 2 MiB
     // From the driver's own pool, which may hand out again what was given back without asking anybody.
     Result<std::optional<Piece>> allocate_from_pool(std::uint64_t bytes);
     Result<> release_to_pool(Address at);

@@ -12,12 +12,12 @@ namespace {
 constexpr std::uint64_t page = 2 << 20;      // memory comes in pages of this size
 constexpr std::uint64_t last_try = 4 << 10;  // smaller pieces are parts of pages that are ours already
 
-}  // namespace
-
 // Largest first: half of what was refused, then half of that, until not even a few kilobytes are left. Memory that the
 // driver is still clearing after its last owner comes back a little later, so that a second look is worth its wait.
-Result<std::vector<Piece>> take_everything(Context& context) {
-    std::vector<Piece> pieces;
+template <class T>
+Result<std::vector<T>> everything(Context& context, std::uint64_t smallest,
+                                  Result<std::optional<T>> (Context::*take)(std::uint64_t)) {
+    std::vector<T> pieces;
     for (int rounds = 0; rounds < 4; ++rounds) {
         const auto memory = context.memory();
         if (!memory) return std::unexpected(memory.error());
@@ -25,18 +25,34 @@ Result<std::vector<Piece>> take_everything(Context& context) {
         if (rounds > 0) std::this_thread::sleep_for(std::chrono::milliseconds{20});
         std::uint64_t wanted = memory->free / page * page;
         if (wanted == 0) wanted = page;
-        while (wanted >= last_try) {
-            const auto had = context.allocate(wanted);
+        while (wanted >= smallest) {
+            auto had = (context.*take)(wanted);
             if (!had) return std::unexpected(had.error());
             if (*had) {
-                pieces.push_back(**had);
+                pieces.push_back(**std::move(had));
             } else {
                 wanted = wanted > 2 * page ? wanted / 2 / page * page : wanted / 2;
             }
         }
     }
-    std::ranges::sort(pieces, {}, [](const Piece& piece) { return std::pair{~piece.bytes, piece.at}; });
     return pieces;
+}
+
+auto larger_first(Piece piece) { return std::pair{~piece.bytes, piece.at}; }
+
+}  // namespace
+
+Result<std::vector<Piece>> take_everything(Context& context) {
+    auto pieces = everything<Piece>(context, last_try, &Context::allocate);
+    if (pieces) std::ranges::sort(*pieces, {}, larger_first);
+    return pieces;
+}
+
+Result<std::vector<Holding>> hold_everything(Context& context) {
+    auto held = everything<Holding>(context, page, &Context::hold);
+    if (held)
+        std::ranges::sort(*held, {}, [](const Holding& holding) { return larger_first(holding.piece()); });
+    return held;
 }
 
 }  // namespace bulkhead::cuda

@@ -9,5 +9,7 @@ namespace bulkhead::cuda {
 
 // Largest pieces first; freed with the context.
 Result<std::vector<Piece>> take_everything(Context& context);
+// The same, in whole pages, of a context that `can_hold`.
+Result<std::vector<Holding>> hold_everything(Context& context);
 
 }  // namespace bulkhead::cuda

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -33,12 +35,13 @@ struct Run {
     Pattern pattern;
 };
 
-std::vector<Run> runs_of(const std::vector<Piece>& pieces, std::array<std::uint32_t, 4> key) {
+// `before`: of so many runs the key has made patterns already.
+std::vector<Run> runs_of(const std::vector<Piece>& pieces, std::array<std::uint32_t, 4> key, std::size_t before = 0) {
     std::vector<Run> runs;
     for (const Piece& piece : pieces)
         for (std::uint64_t done = 0; done < piece.bytes / chunk_bytes;) {
             const std::uint64_t chunks = std::min(piece.bytes / chunk_bytes - done, run_chunks_max);
-            runs.push_back({piece.at + done * chunk_bytes, chunks, keyed(key, runs.size())});
+            runs.push_back({piece.at + done * chunk_bytes, chunks, keyed(key, before + runs.size())});
             done += chunks;
         }
     return runs;
@@ -46,7 +49,8 @@ std::vector<Run> runs_of(const std::vector<Piece>& pieces, std::array<std::uint3
 
 class Scrub {
 public:
-    Scrub(Context context, const ScrubOptions& options) : context_{std::move(context)}, options_{options} {}
+    Scrub(const Driver& driver, Context context, const ScrubOptions& options)
+        : driver_{driver}, context_{std::move(context)}, options_{options} {}
 
     Result<ScrubReport> run(ScrubReport report, Stopwatch& watch) {
         report_ = std::move(report);
@@ -57,10 +61,10 @@ public:
 
 private:
     Result<> steps(Stopwatch& watch) {
-        if (const auto small = context_.shrink(); !small) return small;
         const auto before = context_.memory();
         if (!before) return std::unexpected(before.error());
         report_.bytes_total = before->total;
+        if (const auto small = context_.shrink(); !small) return small;
         report_.context_ms += watch.lap();
         if (auto kernels = MemoryKernels::load(context_); kernels) {
             kernels_ = *kernels;
@@ -68,7 +72,7 @@ private:
             return std::unexpected(kernels.error());
         }
         report_.module_ms = watch.lap();
-        if (const auto taken = take(); !taken) return taken;
+        if (const auto taken = take(before->total - before->free); !taken) return taken;
         report_.allocation_ms = watch.lap();
         if (options_.survey)
             if (const auto seen = survey(); !seen) return seen;
@@ -78,11 +82,19 @@ private:
         report_.overwrite_ms = watch.lap();
         if (const auto read = verify(); !read) return read;
         report_.verify_ms = watch.lap();
+        if (report_.verified && place_)
+            if (const auto done = hand_over(); !done) return done;
+        report_.handover_ms = watch.lap();
         return {};
     }
 
-    Result<> take() {
-        auto pieces = take_everything(context_);
+    // `context_bytes`: what a new context takes. So much is set apart where the next one will be made.
+    Result<> take(std::uint64_t context_bytes) {
+        constexpr std::uint64_t page = 2 << 20, more = 64 << 20, place_max = std::uint64_t{2} << 30;
+        const std::uint64_t place = (std::min(context_bytes + more, place_max) + page - 1) / page * page;
+        if (context_.can_hold())
+            if (auto held = context_.hold(place); held && *held) place_ = *std::move(held);
+        auto pieces = place_ ? hold() : take_everything(context_);
         if (!pieces) return std::unexpected(pieces.error());
         if (pieces->empty())
             return fail(Code::exhausted,
@@ -90,17 +102,84 @@ private:
                         "stop whoever uses it (`nvidia-smi` lists processes), and wipe again");
         report_.pieces = pieces->size();
         for (const Piece& piece : *pieces) report_.bytes_reached += piece.bytes;
-        // Tallies live at the very end of the smallest piece, and are wiped last: memory of their own would be memory
-        // that nobody wipes.
-        pieces->back().bytes -= tallies_bytes;
-        tallies_ = pieces->back().at + pieces->back().bytes;
-        if (pieces->back().bytes == 0) pieces->pop_back();
-        pieces_ = *std::move(pieces);
+        use(*std::move(pieces));
         runs_ = runs_of(pieces_, options_.key);
         const auto after = context_.memory();
         if (!after) return std::unexpected(after.error());
         report_.bytes_left = after->free;
         return {};
+    }
+
+    // All there is, and the place for the next context.
+    Result<std::vector<Piece>> hold() {
+        auto held = hold_everything(context_);
+        if (!held) return std::unexpected(held.error());
+        std::vector<Piece> pieces;
+        for (const Holding& holding : *held) pieces.push_back(holding.piece());
+        if (place_) pieces.push_back(place_->piece());
+        std::ranges::sort(pieces, std::greater{}, &Piece::bytes);
+        std::ranges::move(*held, std::back_inserter(held_));
+        return pieces;
+    }
+
+    // Tallies live at the very end of the smallest piece, and are wiped last: memory of their own would be memory that
+    // nobody wipes.
+    void use(std::vector<Piece> pieces) {
+        pieces_ = std::move(pieces);
+        pieces_.back().bytes -= tallies_bytes;
+        tallies_ = pieces_.back().at + pieces_.back().bytes;
+        if (pieces_.back().bytes == 0) pieces_.pop_back();
+    }
+
+    // Our own context lies on memory that nobody in it can reach. A second one is made in a place that was wiped; the
+    // first ends, and what it lay on can be had. All else stays held meanwhile, so that the two cannot have lain on the
+    // same memory. Where there can be no second one, the report says how much was not reached.
+    Result<> hand_over() {
+        place_.reset();
+        auto second = driver_.context(options_.ordinal);
+        if (!second) return {};
+        if (const auto small = second->shrink(); !small) return small;
+        auto kernels = MemoryKernels::load(*second);
+        if (!kernels) return std::unexpected(kernels.error());
+        const auto before = second->memory();
+        context_ = *std::move(second);  // the first is gone
+        kernels_ = *kernels;
+        const auto after = context_.memory();
+        if (!before) return std::unexpected(before.error());
+        if (!after) return std::unexpected(after.error());
+        auto pieces = hold();
+        if (!pieces) return std::unexpected(pieces.error());
+        if (pieces->empty() || after->free <= before->free) return {};
+        const std::uint64_t returned = after->free - before->free;
+        const std::size_t runs_before = runs_.size();
+        use(*std::move(pieces));
+        runs_ = runs_of(pieces_, options_.key, runs_before);
+        const auto left = context_.memory();
+        if (!left) return std::unexpected(left.error());
+
+        const ScrubReport first = std::exchange(report_, blank(report_));
+        if (const auto written = overwrite(); !written) return written;
+        if (const auto read = verify(); !read) return read;
+        report_.overwrite.bytes += first.overwrite.bytes;
+        report_.overwrite.ms += first.overwrite.ms;
+        report_.verify.bytes += first.verify.bytes;
+        report_.verify.ms += first.verify.ms;
+        report_.words_read += first.words_read;
+        report_.sum_read += first.sum_read;
+        report_.sum_expected += first.sum_expected;
+        // What is left in no piece may be of that memory, all of it.
+        report_.bytes_reached += returned - std::min(returned, left->free);
+        report_.bytes_left += left->free;
+        if (!report_.verified) report_.why_not = "of what our own context had lain on, " + report_.why_not;
+        return {};
+    }
+
+    // As if nothing had been written and read back yet.
+    static ScrubReport blank(ScrubReport report) {
+        report.overwrite = report.verify = {};
+        report.words_read = report.sum_read = report.sum_expected = 0;
+        report.verified = false;
+        return report;
     }
 
     Result<Tallies> compare(bool with_zeros, Pass& pass) {
@@ -222,7 +301,10 @@ private:
         }
     }
 
+    const Driver& driver_;
     Context context_;
+    std::vector<Holding> held_;     // given back before the context is
+    std::optional<Holding> place_;  // of the second context, as long as there is none
     ScrubOptions options_;
     MemoryKernels kernels_;
     ScrubReport report_;
@@ -246,7 +328,7 @@ Result<ScrubReport> scrub(const Driver& driver, const ScrubOptions& options) {
     if (!context) return std::unexpected(context.error());
     ScrubReport report{.device = *device};
     report.context_ms = watch.lap();
-    return Scrub{std::move(*context), options}.run(std::move(report), watch);
+    return Scrub{driver, std::move(*context), options}.run(std::move(report), watch);
 }
 
 }  // namespace bulkhead::cuda

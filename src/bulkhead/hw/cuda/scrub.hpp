@@ -1,6 +1,7 @@
 // Wipes the memory of one GPU, or of the one MIG instance this process was shown, and proves it: takes all memory that
-// can be had, looks at what was there, overwrites it, reads every byte back. Nothing else may run on it meanwhile;
-// whoever calls makes sure, and what it could not reach is in the report.
+// can be had, looks at what was there, overwrites it, reads every byte back. Then a second context takes the place of
+// the first, and does the same with what that one lay on. Nothing else may run on it meanwhile; whoever calls makes
+// sure, and what it could not reach is in the report.
 //
 // A scrub that cannot verify never passes: `verified` needs the same number of words read as written, none that
 // differs, and the sum over all of them that only the pattern of this very wipe has. A compare that never ran adds up
@@ -44,9 +45,7 @@ struct ScrubReport {
     Device device;
     std::uint64_t bytes_total = 0;    // as the driver gives it to programs
     std::uint64_t bytes_reached = 0;  // overwritten and read back
-    std::uint64_t bytes_context = 0;  // taken by our own context: code, stacks, queues
     std::uint64_t bytes_left = 0;     // free, and in no piece that could be had
-    std::uint64_t bytes_others = 0;   // of somebody else: more than nothing means the wipe is not whole
     std::size_t pieces = 0;
     std::size_t burn_in_passes = 0;  // that were read back as they were written
 
@@ -60,6 +59,7 @@ struct ScrubReport {
 
     // Wall clock, each from the end of the one before.
     double context_ms = 0, module_ms = 0, allocation_ms = 0, survey_ms = 0, overwrite_ms = 0, verify_ms = 0;
+    double handover_ms = 0;  // until what our own context had lain on was wiped too
 };
 
 Result<ScrubReport> scrub(const Driver& driver, const ScrubOptions& options);

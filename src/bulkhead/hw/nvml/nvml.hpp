@@ -2,7 +2,7 @@
 // with the driver's library, with our simulator (nvml-sim/) or with none.
 //
 //     auto nvml = nvml::Nvml::open("libnvidia-ml.so.1");
-//     for (const nvml::Gpu& gpu : *nvml->gpus()) ...
+//     const auto gpus = nvml->gpus();                  // of this moment
 //     auto made = nvml->create_instance(gpu.uuid, profile.id, {.start = 4, .size = 4});
 //
 // GPUs are named by UUID: handles and indexes can mean another GPU after one fell off the bus. Calls that only newer
