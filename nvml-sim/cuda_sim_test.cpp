@@ -4,12 +4,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
 
 #include "bulkhead/hw/cuda/driver.hpp"
 #include "bulkhead/hw/cuda/scrub.hpp"
+#include "bulkhead/node/driver_model.hpp"
 #include "rig_test.hpp"
 
 namespace bulkhead::nvml_sim {
@@ -109,6 +115,84 @@ TEST_F(CudaSim, residue_is_seen_and_wiped_where_the_driver_keeps_it) {
         };
         EXPECT_EQ(in_a_process("0", wipe(keeps)), 0) << keeps;
     }
+}
+
+// What a context takes for itself is memory that another tenant had before. This secret lies where the first context of
+// whoever comes next will be.
+int leave_a_secret_under_the_next_context() {
+    const auto driver = cuda::Driver::open(BULKHEAD_CUDA_SIM);
+    TELL(driver);
+    auto first = std::optional{driver->context(0)};
+    TELL(*first);
+    auto second = driver->context(0);
+    TELL(second);
+    first.reset();
+    const auto piece = second->allocate(std::uint64_t{256} << 20);
+    TELL(piece && *piece);
+    TELL(second->set_words((*piece)->at, 0x5EC2E7, (*piece)->bytes / 4));
+    ::_exit(0);
+}
+
+TEST_F(CudaSim, what_the_wipes_own_context_lies_on_is_wiped_too) {
+    const auto wipe = [](bool whole) {
+        return [whole] {
+            const auto driver = cuda::Driver::open(BULKHEAD_CUDA_SIM);
+            TELL(driver);
+            const auto report = cuda::scrub(*driver, {.ordinal = 0, .key = key, .survey = true});
+            TELL(report && report->verified);
+            TELL(whole || report->bytes_found == 0);  // nobody can look under a context that lives
+            TELL(report->bytes_left < 4 << 20);  // parts of pages
+            TELL((report->bytes_reached + report->bytes_left == report->bytes_total) == whole);
+            return 0;
+        };
+    };
+    const auto secret_is_there = [&] {
+        std::ifstream file{node_ / "state.bin", std::ios::binary};
+        const auto model = driver::Model::from_bytes(std::string{std::istreambuf_iterator<char>{file}, {}});
+        EXPECT_TRUE(model);
+        return std::ranges::any_of(model->gpu(0).contents.all(), [](const auto& run) {
+            return run.second.pattern == driver::Pattern::of_word(0x5EC2E7);
+        });
+    };
+    ASSERT_EQ(gpusim("keep-residue", ""), 0);
+    ASSERT_EQ(in_a_process("0", leave_a_secret_under_the_next_context), 0);
+    ASSERT_TRUE(secret_is_there());
+    // Red: where memory cannot be held beyond a context, it stays, and the report says how much was not reached.
+    ASSERT_EQ(gpusim("fault", "--call cuMemCreate --kind fail --value 801"), 0);
+    EXPECT_EQ(in_a_process("0", wipe(false)), 0);
+    EXPECT_TRUE(secret_is_there());
+    EXPECT_EQ(in_a_process("0", wipe(true)), 0);
+    EXPECT_FALSE(secret_is_there());
+}
+
+TEST_F(CudaSim, memory_that_is_no_contexts_outlives_them_and_is_reached_where_it_is_mapped) {
+    EXPECT_EQ(in_a_process("0",
+                           [] {
+                               const auto driver = cuda::Driver::open(BULKHEAD_CUDA_SIM);
+                               TELL(driver);
+                               auto first = std::optional{driver->context(0)};
+                               TELL(*first);
+                               TELL((*first)->can_hold());
+                               TELL(!(*first)->hold((2 << 20) + 1));
+                               auto held = (*first)->hold(64 << 20);
+                               TELL(held && *held);
+                               const cuda::Piece piece = (*held)->piece();
+                               TELL((*first)->set_words(piece.at, 7, piece.bytes / 4));
+                               auto second = driver->context(0);
+                               TELL(second);
+                               first.reset();
+                               std::uint32_t word = 0;
+                               const auto out = std::as_writable_bytes(std::span{&word, 1});
+                               TELL(second->copy_out(out, piece.at + piece.bytes - 4));
+                               TELL(word == 7);
+                               TELL(!second->copy_out(out, piece.at + piece.bytes));  // beyond it
+                               const auto before = second->memory();
+                               (*held).reset();
+                               TELL(second->memory()->free == before->free + piece.bytes);
+                               TELL(!second->copy_out(out, piece.at));
+                               return 0;
+                           }),
+              0);
 }
 
 TEST_F(CudaSim, a_store_that_did_not_arrive_fails_the_wipe) {

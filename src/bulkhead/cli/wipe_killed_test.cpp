@@ -28,6 +28,7 @@
 #include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/evidence/statement.hpp"
 #include "bulkhead/hw/cuda/driver.hpp"
+#include "bulkhead/hw/nvml/nvml.hpp"
 #include "bulkhead/hw/program/program.hpp"
 #include "bulkhead/node/driver_model.hpp"
 #include "bulkhead/node/journal.hpp"
@@ -38,7 +39,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t residue = 0xDEADBEEF;
-constexpr std::uint8_t all_slices = 8;
+// What is wiped here: all of the GPU, or half of it beside somebody who is at work on the other.
+const GpuPart whole{.gpu = 0, .start = 0, .size = 8};
+const GpuPart half{.gpu = 0, .start = 4, .size = 4, .profile = "3g.71gb"};
+constexpr std::uint32_t neighbour = 4'000'000;  // a process that does not exist
 constexpr Key wipe_ticket = key_of(1, 1);
 enum class Whom : unsigned { agent = 0, hands = 1, wiper = 2 };
 
@@ -112,11 +116,43 @@ protected:
         }
         return context->finish().has_value();
     }
+    driver::Model model() const {
+        auto read = driver::Model::from_bytes(slurp(node() / "state.bin"));
+        if (!read) throw std::runtime_error{read.error().what};
+        return *std::move(read);
+    }
     bool residue_is_there() const {
-        const auto model = driver::Model::from_bytes(slurp(node() / "state.bin"));
-        if (!model) throw std::runtime_error{model.error().what};
-        return std::ranges::any_of(model->gpu(0).contents.all(), [](const auto& run) {
-            return run.second.bytes.empty() && run.second.pattern == driver::Pattern::of_word(residue);
+        const driver::Model model = this->model();
+        const std::uint64_t slice = model.memory({.gpu = 0}).total / 8 >> 21 << 21;
+        const driver::Range wanted{part_.start * slice, part_.size * slice};
+        return std::ranges::any_of(model.gpu(0).contents.all(), [&](const auto& run) {
+            return run.second.bytes.empty() && run.second.pattern == driver::Pattern::of_word(residue) &&
+                   wanted.overlaps({run.first, run.second.size});
+        });
+    }
+    // The lower half goes to somebody who stays there.
+    void cut() {
+        const auto nvml = nvml::Nvml::open(BULKHEAD_SIM_LIBRARIES "/libnvidia-ml.so.1");
+        ASSERT_TRUE(nvml) << nvml.error().what;
+        const std::string uuid = nvml->gpus()->front().uuid;
+        ASSERT_TRUE(nvml->set_mig(uuid, true));
+        const auto profiles = nvml->profiles(uuid);
+        ASSERT_TRUE(profiles);
+        const auto lower = std::ranges::find(*profiles, half.profile, &nvml::Profile::name);
+        ASSERT_NE(lower, profiles->end());
+        const auto made = nvml->create_instance(uuid, lower->id, {0, 4});
+        ASSERT_TRUE(made) << made.error().what;
+        simulate({"start", "--mig", made->uuid, "--pid", std::to_string(neighbour)});
+        fs::copy_file(node() / "state.bin", folder_ / "dirty", fs::copy_options::overwrite_existing);
+        part_ = half;
+        ASSERT_TRUE(residue_is_there());
+    }
+    bool neighbour_is_there() const {
+        if (part_ == whole) return true;
+        const driver::Model model = this->model();
+        return std::ranges::any_of(model.gpu(0).processes, [&](const driver::Process& process) {
+            const auto* instance = model.instance(0, process.where.gpu_instance.value_or(~0U));
+            return process.pid == neighbour && instance != nullptr && instance->start == 0;
         });
     }
     // Everything as it was before the wipe: the node in use before, its agent never started.
@@ -137,19 +173,20 @@ protected:
         ASSERT_TRUE(read) << read.error().what;
         Ledger ledger;
         for (const JournalRecord& record : read->records) play_back(ledger, record);
-        for (std::uint8_t slice = 0; slice < all_slices; ++slice)
+        for (std::uint8_t slice = part_.start; slice < part_.start + part_.size; ++slice)
             ASSERT_FALSE(ledger.clean({UnitKind::memory, 0, slice}) && residue_is_there()) << "slice " << int{slice};
+        ASSERT_TRUE(neighbour_is_there());
     }
 
     // --- The agent: what cli/agent.cpp runs, with orders of its own instead of a line to a control plane. ---
 
-    static Prepare lease(std::int64_t count) {
+    Prepare lease(std::int64_t count) const {
         return {.lease = key_of(1, count),
                 .tenant = "acme",
                 .workload = "w",
-                .mechanism = Mechanism::whole,
+                .mechanism = part_ == whole ? Mechanism::whole : Mechanism::mig,
                 .tier = Tier::process,
-                .gpus = {{.gpu = 0, .start = 0, .size = all_slices}}};
+                .gpus = {part_}};
     }
     Result<std::unique_ptr<agent::Hands>> real_hands() const {
         return agent::Hands::start({BULKHEAD_PROGRAM, "agent-hands", "--data", folder_ / "agent", "--nvml",
@@ -217,7 +254,7 @@ protected:
             return (*runner)->handle(clock_now(), {1, std::move(what)}).has_value();
         };
         if (!order(lease(is_first ? 10 : 20))) return say("error: the first lease");
-        if (!order(Sanitize{{{UnitKind::memory, 0, 0, all_slices, wipe_ticket}}})) return say("error: the wipe");
+        if (!order(Sanitize{{{UnitKind::memory, 0, part_.start, part_.size, wipe_ticket}}})) return say("error: the wipe");
         while (!answered) {
             if (const auto polled = (*runner)->poll(clock_now()); !polled) return say("error " + polled.error().what);
             std::this_thread::sleep_for(std::chrono::milliseconds{2});
@@ -317,6 +354,7 @@ protected:
     fs::path folder_;
     int said_ = -1, alive_ = -1;
     bool overwrites_ = true;
+    GpuPart part_ = whole;
 };
 
 TEST_F(WipeKilled, an_agent_killed_anywhere_is_followed_by_one_that_finishes_the_wipe) {
@@ -334,6 +372,17 @@ TEST_F(WipeKilled, hands_killed_anywhere_are_followed_by_others_that_finish_the_
 TEST_F(WipeKilled, a_wipe_killed_anywhere_is_not_verified) {
     const Ends ends = try_points(Whom::wiper, 50);
     EXPECT_GT(ends.out_of_use, 0);
+}
+
+// Of a GPU that is cut the instance to wipe through is made and taken apart again: more to be killed in the middle of.
+TEST_F(WipeKilled, slices_are_wiped_or_out_of_use_and_their_neighbour_is_left_alone_whoever_is_killed) {
+    cut();
+    if (HasFatalFailure()) return;
+    for (const Whom whom : {Whom::agent, Whom::hands, Whom::wiper}) {
+        SCOPED_TRACE(static_cast<unsigned>(whom));
+        const Ends ends = try_points(whom, 15);
+        EXPECT_GT(whom == Whom::wiper ? ends.out_of_use : ends.verified, 0);
+    }
 }
 
 // Red: where the overwrite is left out, no kill makes what was there count as gone.

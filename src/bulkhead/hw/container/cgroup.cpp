@@ -62,6 +62,27 @@ void signal_if_inside(const LeaseCgroup& group, Room room, pid_t pid, int signal
     ::syscall(SYS_pidfd_send_signal, *process, signal, nullptr, 0);
 }
 
+std::string_view field_of(std::string_view status, std::string_view name) {
+    const std::size_t at = status.find(name);
+    if (at == std::string_view::npos) return {};
+    const std::string_view rest = status.substr(at + name.size());
+    return rest.substr(0, rest.find('\n'));
+}
+
+bool could_hear(std::string_view status, int signal) {
+    const std::string_view numbers = field_of(status, "\nNSpid:");  // "4711\t1": on the host, and where it lives
+    const std::size_t last = numbers.rfind('\t');
+    if (last == std::string_view::npos || last == 0 || numbers.substr(last + 1) != "1") return true;
+    // Blocked ones wait until somebody asks for them.
+    for (const std::string_view name : {"\nSigCgt:\t", "\nSigBlk:\t"}) {
+        const std::string_view text = field_of(status, name);
+        std::uint64_t mask = ~std::uint64_t{0};
+        std::from_chars(text.data(), text.data() + text.size(), mask, 16);
+        if ((mask >> (signal - 1) & 1) != 0) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 LeaseCgroup::LeaseCgroup(Hierarchies trees, std::string parent, LeaseKey lease)
@@ -162,6 +183,15 @@ Result<> LeaseCgroup::signal(Room room, int signal) const {
     if (!inside) return std::unexpected(inside.error());
     for (const pid_t pid : *inside) signal_if_inside(*this, room, pid, signal);
     return {};
+}
+
+Result<bool> LeaseCgroup::hears(Room room, int signal) const {
+    const auto inside = processes(room);
+    if (!inside) return std::unexpected(inside.error());
+    return std::ranges::any_of(*inside, [&](pid_t pid) {
+        const auto status = read_whole(fmt::format("/proc/{}/status", pid));
+        return status && could_hear(*status, signal);  // one that has no status has ended
+    });
 }
 
 Result<> LeaseCgroup::kill(Room room) const {

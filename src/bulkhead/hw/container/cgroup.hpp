@@ -32,6 +32,9 @@ public:
     Result<std::vector<pid_t>> processes(Room room) const;
     // To everybody inside, and to nobody who has taken over a number since.
     Result<> signal(Room room, int signal) const;
+    // Whether anybody inside could do something about that signal. Process 1 of a pid namespace gets none that it has
+    // not asked for.
+    Result<bool> hears(Room room, int signal) const;
     // No forks any more, and SIGKILL to everybody. Who is in the middle of a system call may take a moment: ask again.
     Result<> kill(Room room) const;
     // Of groups that are empty; others say `conflict`.

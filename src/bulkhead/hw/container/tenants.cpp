@@ -173,6 +173,9 @@ Result<std::vector<LeaseKey>> Tenants::leases() const {
 
 Result<> Tenants::begin_stop(LeaseKey lease, Duration grace) {
     const LeaseFiles files = this->files(lease);
+    const auto heard = group(lease).hears(Room::tenant, SIGTERM);
+    if (!heard) return std::unexpected(heard.error());
+    if (!*heard) grace = Duration{0};  // it would be time in which nothing can happen
     const std::int64_t kill_at_ms = boot_clock_ms() + std::max<std::int64_t>(grace.ms, 0);
     if (std::error_code wrong; fs::exists(files.directory(), wrong)) {
         const auto before = files.stop();

@@ -65,6 +65,28 @@ TEST_P(TenantLife, a_program_is_found_by_its_name) {
     EXPECT_TRUE(output_of(tenants, spec).contains("nobody-has-this"));
 }
 
+// Process 1 of a container gets no signal that it has not asked for: alone, it is not worth an hour.
+TEST_P(TenantLife, whoever_cannot_hear_that_it_is_to_end_is_not_waited_for) {
+    Tenants tenants = opened();
+    ASSERT_TRUE(tenants.start(wanted(1, "exec sleep 600")));
+    EXPECT_TRUE(stop_and_wait(tenants, 1, Duration::hours(1)));
+}
+
+TEST_P(TenantLife, whoever_can_do_something_about_its_end_has_the_time_for_it) {
+    Tenants tenants = opened();
+    // A script that goes on when the program in front has ended.
+    ASSERT_TRUE(tenants.start(wanted(1, "trap : USR1; echo here; sleep 600; echo after")));
+    ASSERT_TRUE(eventually([&] { return said(tenants, 1) == "here\n" && processes_of(1) > 1; }));
+    EXPECT_TRUE(stop_and_wait(tenants, 1, Duration::hours(1)));
+    if (GetParam() == Tier::container) EXPECT_EQ(said(tenants, 1), "here\nafter\n");
+    // One that waits for the signal without a handler.
+    ASSERT_TRUE(tenants.start(wanted(2, "exec python3 -c \"import signal; signal.pthread_sigmask(0, [15]); "
+                                        "print('here', flush=True); print(signal.sigwait([15]))\"")));
+    ASSERT_TRUE(eventually([&] { return said(tenants, 2).starts_with("here"); }));
+    EXPECT_TRUE(stop_and_wait(tenants, 2, Duration::hours(1)));
+    EXPECT_TRUE(said(tenants, 2).contains("15")) << said(tenants, 2);
+}
+
 TEST_P(TenantLife, a_signal_that_ends_it_comes_back) {
     Tenants tenants = opened();
     // Process 1 of a container is deaf to its own signals; one below it is not.

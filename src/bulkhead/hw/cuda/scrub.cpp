@@ -203,9 +203,14 @@ private:
     }
 
     Result<> survey() {
+        // Where the tallies will be: by the host, before they are.
+        std::array<std::uint32_t, tallies_bytes / 4> words{};
+        if (const auto copied = context_.copy_out(std::as_writable_bytes(std::span{words}), tallies_); !copied)
+            return copied;
         const auto tallies = compare(true, report_.survey);
         if (!tallies) return std::unexpected(tallies.error());
-        report_.bytes_found = tallies->words_other * 4;
+        const auto other = static_cast<std::uint64_t>(std::ranges::count_if(words, std::identity{}));
+        report_.bytes_found = (tallies->words_other + other) * 4;
         return {};
     }
 
