@@ -235,13 +235,17 @@ protected:
     void live(bool is_first) const {
         auto hands = overwrites_ ? real_hands() : hands_that_overwrite_nothing();
         if (!hands) return say("error " + hands.error().what);
-        bool answered = false;
+        const Prepare before = lease(is_first ? 10 : 20), after = lease(is_first ? 11 : 21);
+        bool answered = false, told = false, told_before = false;
         auto runner = agent::Runner::open(
             {.identity = {.node = "n"}, .journal = journal()}, *evidence::SigningKey::from_seed(std::string(32, 'k')),
             *std::move(hands),
             [&](const Report& report) {
                 say(report);
                 answered = answered || std::holds_alternative<WipeReport>(report.what);
+                const auto* of_lease = std::get_if<LeaseReport>(&report.what);
+                told = told || (of_lease != nullptr && of_lease->lease == after.lease);
+                told_before = told_before || (of_lease != nullptr && of_lease->lease == before.lease);
             },
             clock_now());
         if (!runner) return say("error " + runner.error().what);
@@ -253,14 +257,21 @@ protected:
         const auto order = [&](decltype(Order::what) what) {
             return (*runner)->handle(clock_now(), {1, std::move(what)}).has_value();
         };
-        if (!order(lease(is_first ? 10 : 20))) return say("error: the first lease");
+        if (!order(before)) return say("error: the first lease");
         if (!order(Sanitize{{{UnitKind::memory, 0, part_.start, part_.size, wipe_ticket}}})) return say("error: the wipe");
-        while (!answered) {
-            if (const auto polled = (*runner)->poll(clock_now()); !polled) return say("error " + polled.error().what);
-            std::this_thread::sleep_for(std::chrono::milliseconds{2});
-        }
-        if (!order(lease(is_first ? 11 : 21))) return say("error: the second lease");
-        say("done");
+        const auto poll_until = [&](const bool& heard) {
+            while (!heard) {
+                if (const auto polled = (*runner)->poll(clock_now()); !polled) {
+                    say("error " + polled.error().what);
+                    return false;
+                }
+                std::this_thread::sleep_for(std::chrono::milliseconds{2});
+            }
+            return true;
+        };
+        if (!poll_until(answered)) return;
+        if (!order(after)) return say("error: the second lease");
+        if (poll_until(told) && poll_until(told_before)) say("done");
     }
     // Runs somebody who keeps `alive_` open while he lives, and reads what he said once he does no longer, whoever of
     // his still does.
@@ -313,7 +324,8 @@ protected:
         EXPECT_TRUE(next.have("done")) << all;
         const bool verified = first.have("wipe verified") || next.have("wipe verified");
         const bool handed_out = first.have("lease 11 prepared") || next.have("lease 11 prepared") ||
-                                next.have("lease 20 prepared") || next.have("lease 21 prepared");
+                                next.have("lease 20 prepared") || next.have("lease 21 prepared") ||
+                                all.find("is in use by lease") != std::string::npos;  // which is being prepared
         EXPECT_EQ(verified, handed_out) << all;
         ++(verified ? ends.verified : ends.out_of_use);
         if (overwrites_) {
