@@ -141,7 +141,7 @@ TEST_F(CudaSim, what_the_wipes_own_context_lies_on_is_wiped_too) {
             const auto report = cuda::scrub(*driver, {.ordinal = 0, .key = key, .survey = true});
             TELL(report && report->verified);
             TELL(whole || report->bytes_found == 0);  // nobody can look under a context that lives
-            TELL(report->bytes_left < 4 << 20);  // parts of pages
+            TELL(report->bytes_left < 4 << 20);       // parts of pages
             TELL((report->bytes_reached + report->bytes_left == report->bytes_total) == whole);
             return 0;
         };

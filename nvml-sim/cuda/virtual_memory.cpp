@@ -1,5 +1,5 @@
-// Memory and addresses apart: memory that is the process's, addresses that it reserves, and the one mapped at the other.
-// Such memory outlives the contexts it was used in.
+// Memory and addresses apart: memory that is the process's, addresses that it reserves, and the one mapped at the
+// other. Such memory outlives the contexts it was used in.
 #include "process.hpp"
 
 namespace bulkhead::cuda_sim {

@@ -471,7 +471,8 @@ TEST_F(GpuAgent, a_daemon_that_nobody_came_to_is_taken_down_by_the_next_agent) {
     StartTenant neighbour = on_half(10);
     neighbour.program.words = {"/bin/sh", "-c", "sleep 600"};
     ASSERT_TRUE(carry(neighbour).ok);
-    const mps::Settings unused{.program = settings_.mps, .folder = places().run_folder + "/mps/GPU-0", .device = "GPU-0"};
+    const mps::Settings unused{
+        .program = settings_.mps, .folder = places().run_folder + "/mps/GPU-0", .device = "GPU-0"};
     ASSERT_TRUE(mps::Control::start(unused));
     EXPECT_EQ(mps_daemons(), 2);
     hardware_.reset();

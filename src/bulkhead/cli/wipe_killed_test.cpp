@@ -258,7 +258,8 @@ protected:
             return (*runner)->handle(clock_now(), {1, std::move(what)}).has_value();
         };
         if (!order(before)) return say("error: the first lease");
-        if (!order(Sanitize{{{UnitKind::memory, 0, part_.start, part_.size, wipe_ticket}}})) return say("error: the wipe");
+        if (!order(Sanitize{{{UnitKind::memory, 0, part_.start, part_.size, wipe_ticket}}}))
+            return say("error: the wipe");
         const auto poll_until = [&](const bool& heard) {
             while (!heard) {
                 if (const auto polled = (*runner)->poll(clock_now()); !polled) {

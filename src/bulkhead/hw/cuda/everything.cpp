@@ -50,8 +50,7 @@ Result<std::vector<Piece>> take_everything(Context& context) {
 
 Result<std::vector<Holding>> hold_everything(Context& context) {
     auto held = everything<Holding>(context, page, &Context::hold);
-    if (held)
-        std::ranges::sort(*held, {}, [](const Holding& holding) { return larger_first(holding.piece()); });
+    if (held) std::ranges::sort(*held, {}, [](const Holding& holding) { return larger_first(holding.piece()); });
     return held;
 }
 
