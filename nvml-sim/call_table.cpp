@@ -237,7 +237,7 @@ constexpr CallRow cuda_rows[] = {
     {"cuModuleLoadData", documented, "PTX text, looked at for names alone"},
     {"cuModuleLoadDataEx", documented, "options are ignored"},
     {"cuModuleUnload", documented, ""},
-    {"cuModuleGetFunction", documented, "bulkhead_fill and bulkhead_compare; others are not found"},
+    {"cuModuleGetFunction", documented, "bulkhead_fill, bulkhead_compare and bulkhead_reckon; others are not found"},
     {"cuLaunchKernel", documented, "kernels known by name, done when it returns"},
     {"cuStreamCreate", documented, ""},
     {"cuStreamSynchronize", documented, ""},

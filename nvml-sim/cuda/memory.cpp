@@ -105,7 +105,8 @@ int load_module(std::string_view call, Handle* module, const void* image) {
         std::string text = static_cast<const char*>(image);
         if (text.find(".version") == std::string::npos || text.find(".target") == std::string::npos)
             return static_cast<int>(invalid_image);
-        *module = Process::get().modules.emplace_back(std::make_unique<Module>(std::move(text))).get();
+        *module =
+            Process::get().modules.emplace_back(std::make_unique<Module>(std::move(text), Process::current())).get();
         return static_cast<int>(success);
     });
 }
@@ -155,7 +156,8 @@ int cuMemFree_v2(Pointer pointer) {
         if (!is_of(device.where.gpu, pointer)) return static_cast<int>(invalid_value);
         // Of whichever context of this process: a pointer says which memory, and no context of its own.
         for (const auto& context : Process::get().contexts)
-            if (std::erase(context->own, byte_of(pointer)) > 0)
+            if (Process::get().devices()[context->ordinal].where.gpu == device.where.gpu &&
+                std::erase(context->own, byte_of(pointer)) > 0)
                 return code(model.free(my_pid(), device.where.gpu, byte_of(pointer)));
         return static_cast<int>(invalid_value);
     });
@@ -211,7 +213,9 @@ int cuModuleGetFunction(Handle* function, Handle module, const char* name) {
         if (function == nullptr || name == nullptr) return static_cast<int>(invalid_value);
         for (const Known& known : kernels)
             if (known.name == name && held->ptx.find(name) != std::string::npos) {
-                *function = Process::get().functions.emplace_back(std::make_unique<Function>(known.kernel)).get();
+                *function = Process::get()
+                                .functions.emplace_back(std::make_unique<Function>(known.kernel, Process::current()))
+                                .get();
                 return static_cast<int>(success);
             }
         return static_cast<int>(not_found);  // nobody here can run PTX: kernels are known by name

@@ -27,6 +27,12 @@ std::optional<Visible> find_device(const driver::Model& model, std::string_view 
     return mig ? std::optional{Visible{mig->where, mig->compute->uuid}} : std::nullopt;
 }
 
+// A client of an MPS server is one from its first call on, where there is a server to be a client of.
+bool is_client() {
+    const char* const pipes = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
+    return pipes != nullptr && ::access((std::string{pipes} + "/control").c_str(), F_OK) == 0;
+}
+
 }  // namespace
 
 std::vector<Visible> visible_devices(const driver::Model& model, std::optional<std::string_view> wanted) {
@@ -135,7 +141,7 @@ int Process::attach(driver::Model& model, const Visible& device) {
     return code(model.attach({.pid = my_pid(),
                               .started = nvml_sim::start_of_process(my_pid()),
                               .where = device.where,
-                              .kind = driver::ProcessKind::compute}));
+                              .kind = is_client() ? driver::ProcessKind::mps : driver::ProcessKind::compute}));
 }
 
 // What a context takes is memory like any other, only that nobody can get at it: what was there before stays there.
@@ -157,6 +163,8 @@ void Process::leave(driver::Model& model, Context* context) {
     const std::uint16_t gpu = devices_[ordinal].where.gpu;
     for (const std::uint64_t base : context->own) (void)model.free(my_pid(), gpu, base);
     (void)model.free(my_pid(), gpu, context->base);
+    std::erase_if(modules, [&](const auto& module) { return module->of == context; });
+    std::erase_if(functions, [&](const auto& function) { return function->of == context; });
     drop(contexts, context);
     detach_if_nothing_is_there(model, ordinal);
 }

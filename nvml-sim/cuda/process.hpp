@@ -34,6 +34,7 @@ struct Physical {
     std::size_t ordinal = 0;
     std::uint64_t base = 0, bytes = 0;
     unsigned uses = 1;  // whoever made it, and addresses it is mapped at
+    bool released = false;
 };
 struct Addresses {  // that were reserved
     std::uint64_t bytes = 0;
@@ -42,10 +43,12 @@ struct Addresses {  // that were reserved
 };
 struct Module {
     std::string ptx;
+    const Context* of = nullptr;
 };
 enum class Kernel : std::uint8_t { fill, compare, reckon };
 struct Function {
     Kernel kernel{};
+    const Context* of = nullptr;
 };
 struct Mark {  // an event: a moment of the GPU's time
     double ms = 0;

@@ -65,7 +65,8 @@ int cuMemCreate(std::uint64_t* handle, std::size_t bytes, const AllocationProper
 // It stays for as long as it is mapped somewhere.
 int cuMemRelease(std::uint64_t handle) {
     return Process::get().answer("cuMemRelease", true, [&](driver::Model& model) {
-        if (!Process::get().physical.contains(handle)) return invalid();
+        const auto memory = Process::get().physical.find(handle);
+        if (memory == Process::get().physical.end() || std::exchange(memory->second.released, true)) return invalid();
         give_up(model, handle);
         return static_cast<int>(success);
     });

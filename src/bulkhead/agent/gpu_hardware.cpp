@@ -65,7 +65,8 @@ GpuHardware::GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vec
       gpus_{std::move(gpus)},
       boot_{first_line("/proc/sys/kernel/random/boot_id")},
       tenants_{std::move(tenants)},
-      watcher_{[this] { watch_for_errors(); }} {}
+      watcher_{[this] { watch_for_errors(); }},
+      daemons_{[this] { watch_daemons(); }} {}
 
 Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings settings) {
     auto nvml = nvml::Nvml::open(settings.nvml);
@@ -101,6 +102,7 @@ GpuHardware::~GpuHardware() {
         stopping_ = true;
     }
     watcher_.join();
+    daemons_.join();
     for (auto& [number, thread] : threads_) thread.join();
 }
 

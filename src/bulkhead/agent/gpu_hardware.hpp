@@ -18,6 +18,7 @@
 #include "bulkhead/agent/gpu_scrub.hpp"
 #include "bulkhead/agent/hardware.hpp"
 #include "bulkhead/hw/container/tenants.hpp"
+#include "bulkhead/hw/mps/control.hpp"
 #include "bulkhead/hw/nvml/nvml.hpp"
 
 namespace bulkhead::agent {
@@ -98,6 +99,13 @@ private:
         int joining = 0;    // who count on it and have no record yet
     };
     Result<> begin_shared(const StartTenant& what, const Devices& devices);
+    Result<> begin_daemon(const std::string& folder, const mps::Limits& limits) const;
+    Result<> end_daemon(const std::string& folder) const;
+    Result<mps::Limits> limits_on(const std::string& folder, mps::Limits own, std::size_t& leases);
+    Result<> has_room(const GpuPart& part, std::size_t leases) const;
+    void end_clients(Key lease, const std::string& folder);
+    void look_after_daemons();
+    void watch_daemons();
     Sharing& join(const std::string& folder);
     Result<std::string> pipes_of(Key lease) const;
     Result<bool> others_on(const std::string& folder, Key leaving);
@@ -145,7 +153,7 @@ private:
     Instant polled_;                               // or begun something, last
     std::map<std::int64_t, Key> starting_;         // by operation: whose end is not told before their start is
     std::map<std::int64_t, std::thread> threads_;  // by the operation they carry out
-    std::thread watcher_;
+    std::thread watcher_, daemons_;
 };
 
 }  // namespace bulkhead::agent

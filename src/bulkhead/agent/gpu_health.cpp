@@ -71,7 +71,6 @@ void GpuHardware::watch_for_errors() {
             const std::scoped_lock lock{mutex_};
             if (stopping_) return;
         }
-        // A driver without events still loses GPUs.
         const auto xid = watch_ ? watch_->wait(250) : Result<std::optional<nvml::Xid>>{std::optional<nvml::Xid>{}};
         if (!watch_ || !xid) std::this_thread::sleep_for(std::chrono::milliseconds{250});
         std::vector<FaultReport> faults;
@@ -80,16 +79,18 @@ void GpuHardware::watch_for_errors() {
                 if (gpu.uuid == (*xid)->uuid)
                     faults.push_back({UnitKind::memory, number_of(gpu), fmt::format("Xid {}", (*xid)->number),
                                       concern == Concern::drain});
-        if (!xid || *xid)  // look at all of them when something happened
-            if (const auto now = nvml_.gpus())
+        const auto now = std::chrono::steady_clock::now();
+        const bool due = now >= next_look;
+        if (!xid || *xid || due)  // not every GPU says something before it goes
+            if (const auto all = nvml_.gpus())
                 for (const nvml::Gpu& gpu : gpus_) {
                     const bool there = std::ranges::any_of(
-                        *now, [&](const nvml::Gpu& one) { return !one.lost && one.uuid == gpu.uuid; });
+                        *all, [&](const nvml::Gpu& one) { return !one.lost && one.uuid == gpu.uuid; });
                     if (there) lost.erase(number_of(gpu));
                     if (!there && lost.insert(number_of(gpu)).second)
                         faults.push_back({UnitKind::memory, number_of(gpu), "it has fallen off the bus"});
                 }
-        if (const auto now = std::chrono::steady_clock::now(); now >= next_look) {
+        if (due) {
             std::ranges::move(look_at_health(told), std::back_inserter(faults));
             next_look = now + std::chrono::milliseconds{settings_.health_every.ms};
         }

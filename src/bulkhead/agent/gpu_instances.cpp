@@ -4,12 +4,24 @@
 #include <algorithm>
 
 #include "bulkhead/agent/gpu_hardware.hpp"
+#include "bulkhead/gpu/board.hpp"
 
 namespace bulkhead::agent {
 
 namespace {
 
 OperationResult refusal(const Error& error) { return {.ok = false, .why = error.what}; }
+
+// Drivers have renamed profiles; an order may have either name.
+bool is_called(const nvml::Gpu& gpu, std::string_view ordered, std::string_view name) {
+    if (name == ordered) return true;
+    const gpu::Board* const board = gpu::find_board_by_pci(fmt::format("0x{:08X}", gpu.pci_device));
+    if (board == nullptr) return false;
+    return std::ranges::any_of(board->profiles, [&](const gpu::Profile& known) {
+        return !known.also_named.empty() && ((known.name == ordered && known.also_named == name) ||
+                                             (known.also_named == ordered && known.name == name));
+    });
+}
 
 }  // namespace
 
@@ -35,8 +47,8 @@ OperationResult GpuHardware::carry(const CreateInstance& what) {
         if (const auto cut = set_mig(uuid, true); !cut) return refusal(cut.error());
     const auto profiles = nvml_.profiles(uuid);
     if (!profiles) return refusal(profiles.error());
-    const auto profile =
-        std::ranges::find_if(*profiles, [&](const nvml::Profile& one) { return one.name == what.profile; });
+    const auto profile = std::ranges::find_if(
+        *profiles, [&](const nvml::Profile& one) { return is_called(**gpu, what.profile, one.name); });
     if (profile == profiles->end())
         return {.ok = false, .why = fmt::format("the driver of {} has no profile {}", uuid, what.profile)};
     const auto place = std::ranges::find(profile->places, unsigned{what.start}, &gpu::Placement::start);

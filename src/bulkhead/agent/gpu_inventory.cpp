@@ -8,6 +8,7 @@
 
 #include "bulkhead/agent/gpu_hardware.hpp"
 #include "bulkhead/gpu/board.hpp"
+#include "bulkhead/hw/nvml/profiling.hpp"
 #include "bulkhead/hw/program/program.hpp"
 
 namespace bulkhead::agent {
@@ -80,6 +81,15 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
     if (is_program(settings_.mps)) capability(Capability::mps);
     const auto versions = nvml_.versions();
     if (versions && !versions->driver.empty()) status.versions.push_back({Component::driver, versions->driver});
+    // One board of several may be of another day.
+    std::set<std::string> vbios, gsp;
+    for (const nvml::Gpu& gpu : gpus_) {
+        if (!gpu.vbios.empty()) vbios.insert(gpu.vbios);
+        if (!gpu.gsp_firmware.empty()) gsp.insert(gpu.gsp_firmware);
+    }
+    if (!vbios.empty()) status.versions.push_back({Component::vbios, fmt::format("{}", fmt::join(vbios, ", "))});
+    if (!gsp.empty()) status.versions.push_back({Component::gsp_firmware, fmt::format("{}", fmt::join(gsp, ", "))});
+    status.profilingRestricted = nvml::profiling_is_restricted();
     // Our container tier stands on the OCI runtime and on device lists of our own; NVIDIA's toolkit is a risk where it
     // is.
     status.versions.push_back({Component::container_toolkit, toolkit_version()});

@@ -27,6 +27,8 @@ constexpr std::uint64_t use_without_user_max = 64 << 20;
 // What a context takes, and what lies between pieces, were 394 and 4 MiB on an H200. Far more is memory that was not
 // wiped.
 constexpr std::int64_t context_max = std::int64_t{2} << 30, left_max = 64 << 20;
+// Of a context whose place was wiped by a second one.
+constexpr std::int64_t former_context_max = 64 << 20;
 
 struct Neighbourhood {  // as NVML saw it before we came
     nvml::Gpu gpu;
@@ -104,6 +106,7 @@ void fill_in(GpuScrub& scrub, const cuda::ScrubReport& report, const Neighbourho
     scrub.bytes_reserved = std::max<std::int64_t>(0, scrub.bytes_total - whole(report.bytes_total));
     scrub.bytes_context = std::max<std::int64_t>(
         0, scrub.bytes_total - scrub.bytes_reserved - scrub.bytes_reached - scrub.bytes_left - scrub.bytes_others);
+    scrub.why_context_stays = report.why_context_stays;
     scrub.pieces = static_cast<std::int64_t>(report.pieces);
     if (report.bytes_found) scrub.bytes_found = whole(*report.bytes_found);
     scrub.burn_in_passes = static_cast<std::int64_t>(report.burn_in_passes);
@@ -130,7 +133,7 @@ void judge(GpuScrub& scrub, const cuda::ScrubReport& report, const Neighbourhood
         scrub.why_not = fmt::format("{} bytes were in use by somebody who is not listed", around.memory.used);
     } else if (scrub.bytes_left > left_max) {
         scrub.why_not = fmt::format("{} bytes were free and could not be had", scrub.bytes_left);
-    } else if (scrub.bytes_context > context_max) {
+    } else if (scrub.bytes_context > (report.why_context_stays.empty() ? former_context_max : context_max)) {
         scrub.why_not = fmt::format("{} bytes are out of reach, more than a context takes: somebody else has them",
                                     scrub.bytes_context);
     } else if (report.device.uuid != around.gpu.uuid) {
@@ -151,9 +154,10 @@ std::string digest_of(const cuda::ScrubReport& report, std::array<std::uint32_t,
 
 std::string GpuScrub::unreachable() const {
     return fmt::format(
-        "{} of the driver and its firmware, {} of the wiping program's own context, {} of other programs, {} in no "
+        "{} of the driver and its firmware, {} of the wiping program's own context{}, {} of other programs, {} in no "
         "piece that could be had",
-        bytes_reserved, bytes_context, bytes_others, bytes_left);
+        bytes_reserved, bytes_context, why_context_stays.empty() ? "" : " (" + why_context_stays + ")", bytes_others,
+        bytes_left);
 }
 
 Result<GpuScrub> scrub_gpu(const GpuScrubOptions& options) {

@@ -41,6 +41,7 @@ struct GpuScrub {
     bool simulated = false;
     std::int64_t bytes_total = 0;  // on the board, or of the instance
     std::int64_t bytes_reached = 0, bytes_reserved = 0, bytes_context = 0, bytes_others = 0, bytes_left = 0;
+    std::string why_context_stays;
     std::int64_t pieces = 0;
     std::optional<std::int64_t> bytes_found;
     std::int64_t bytes_other = 0, bytes_verified = 0;
@@ -65,6 +66,8 @@ struct GpuScrub {
         field("bytesContext", &GpuScrub::bytes_context, "The wiping program's own context.", Rule{.min = 0});
         field("bytesOthers", &GpuScrub::bytes_others, "Of other programs.", Rule{.min = 0});
         field("bytesLeft", &GpuScrub::bytes_left, "Free, in no piece that could be had.", Rule{.min = 0});
+        field("whyContextStays", &GpuScrub::why_context_stays,
+              "Why what that context lies on was not wiped; empty: it was.", Rule{.format = Format::line});
         field("pieces", &GpuScrub::pieces, "In how many allocations.", Rule{.min = 0});
         field("bytesFound", &GpuScrub::bytes_found, "That were not zero before.", Rule{.min = 0});
         field("bytesOther", &GpuScrub::bytes_other, "That differ from what was written.", Rule{.min = 0});

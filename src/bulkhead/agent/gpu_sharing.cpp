@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "bulkhead/agent/gpu_hardware.hpp"
+#include "bulkhead/gpu/profile_name.hpp"
 #include "bulkhead/hw/mps/control.hpp"
 
 namespace bulkhead::agent {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::string_view mps_folder = "/mps";  // as a tenant sees it
 constexpr Key nobody = 0;                        // no lease has this key
+constexpr std::chrono::seconds answer_within{10};
 
 // A name that is a file name, whatever a device is called.
 std::string file_name(const std::string& text) {
@@ -26,21 +28,67 @@ std::string file_name(const std::string& text) {
     return out;
 }
 
-// The server's own limits: variables of a client are the client's to drop. They hold for a server that starts after
-// them, which is the tenant's first.
-Result<> start_daemon(const mps::Settings& settings, const mps::Limits& limits) {
-    auto control = mps::Control::start(settings);
+std::string device_of(const std::string& folder) { return folder.substr(folder.rfind('/') + 1); }
+bool is_whole(const std::string& uuid) { return uuid.starts_with("GPU-"); }
+
+// One of the variables a tenant was given, as a number.
+std::uint64_t number_in(const container::TenantSpec& spec, std::string_view name, std::string_view before) {
+    for (const auto& [variable, value] : spec.environment)
+        if (variable == name && value.starts_with(before))
+            return std::strtoull(value.c_str() + before.size(), nullptr, 10);
+    return 0;
+}
+
+}  // namespace
+
+// The server's own limits: variables of a client are the client's to drop. And its own device: with a mode in which
+// nobody else makes a context there, who drops the way to the server finds the GPU taken. Instances have no mode.
+Result<> GpuHardware::begin_daemon(const std::string& folder, const mps::Limits& limits) const {
+    const std::string uuid = device_of(folder);
+    if (is_whole(uuid))
+        if (const auto alone = nvml_.set_exclusive(uuid, true); !alone) return alone;
+    auto control = mps::Control::start({.program = settings_.mps, .folder = folder, .device = uuid});
     if (!control) return std::unexpected(control.error());
     return control->limit(limits);
 }
 
-Result<> stop_daemon(const mps::Settings& settings) {
-    auto control = mps::Control::adopt(settings);
-    if (!control) return std::unexpected(control.error());
-    return *control ? (*control)->stop() : Result<>{};
+// In this order: what is still there says to the next agent that something is left to do.
+Result<> GpuHardware::end_daemon(const std::string& folder) const {
+    const std::string uuid = device_of(folder);
+    if (auto control = mps::Control::adopt({.program = settings_.mps, .folder = folder, .device = uuid}))
+        if (const auto gone = control->stop(); !gone) return gone;
+    if (is_whole(uuid))
+        if (const auto open = nvml_.set_exclusive(uuid, false); !open && open.error().code != Code::not_found)
+            return open;
+    std::error_code failed;
+    std::filesystem::remove_all(folder, failed);
+    if (failed)
+        return fail(Code::unavailable, fmt::format("{} cannot be removed: {}", folder, failed.message()),
+                    "see who has it open");
+    return {};
 }
 
-}  // namespace
+// All clients of a server are one tenant's, as a contract has it; what one of its leases may have, the server lets all
+// have, and each is held to its own by its variables.
+Result<mps::Limits> GpuHardware::limits_on(const std::string& folder, mps::Limits own, std::size_t& leases) {
+    const std::scoped_lock lock{tenants_mutex_};
+    const auto known = tenants_.leases();
+    if (!known) return std::unexpected(known.error());
+    leases = 0;
+    for (const Key lease : *known) {
+        const auto pipes = pipes_of(lease);
+        if (!pipes) return std::unexpected(pipes.error());
+        const auto spec = tenants_.spec(lease);
+        if (*pipes != folder || !spec || !*spec) continue;
+        ++leases;
+        own.thread_percentage =
+            std::max(own.thread_percentage.value_or(0),
+                     static_cast<unsigned>(number_in(**spec, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "")));
+        own.memory_mib =
+            std::max(own.memory_mib.value_or(0), number_in(**spec, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0="));
+    }
+    return own;
+}
 
 Result<> GpuHardware::begin_shared(const StartTenant& what, const Devices& devices) {
     if (devices.uuids.size() != 1)
@@ -65,8 +113,11 @@ Result<> GpuHardware::begin_shared(const StartTenant& what, const Devices& devic
     Result<> begun;
     {
         const std::scoped_lock alone{sharing.daemon};
-        begun = start_daemon({.program = settings_.mps, .folder = folder, .device = uuid},
-                             {.thread_percentage = static_cast<unsigned>(percent), .memory_mib = mib});
+        std::size_t there = 0;
+        const auto limits =
+            limits_on(folder, {.thread_percentage = static_cast<unsigned>(percent), .memory_mib = mib}, there);
+        begun = limits ? has_room(what.gpus.front(), there) : std::unexpected(limits.error());
+        if (begun) begun = begin_daemon(folder, *limits);
     }
     if (begun) begun = begin_start(what, devices, shared);
     {
@@ -76,6 +127,21 @@ Result<> GpuHardware::begin_shared(const StartTenant& what, const Devices& devic
     // What it failed of is what is told; a daemon that does not go either is found by whoever is next on that device.
     if (!begun) static_cast<void>(leave_daemon(folder, nobody, [] { return Result<>{}; }));
     return begun;
+}
+
+// A server refuses clients beyond a number that its generation and its driver have; an instance has its part of it.
+Result<> GpuHardware::has_room(const GpuPart& part, std::size_t leases) const {
+    const auto gpu = this->gpu(part.gpu);
+    if (!gpu) return std::unexpected(gpu.error());
+    const auto major = nvml_.capability_major((*gpu)->uuid);
+    const auto versions = nvml_.versions();
+    if (!major) return std::unexpected(major.error());
+    if (!versions) return std::unexpected(versions.error());
+    unsigned most = mps::clients_max(*major, versions->cuda);
+    if (const auto name = gpu::parse_profile_name(part.profile)) most = std::max(1U, most * name->gpu / 7);
+    if (leases < most) return {};
+    return fail(Code::exhausted, fmt::format("an MPS server of {} takes {} clients", (*gpu)->uuid, most),
+                "stop one, or use another GPU");
 }
 
 GpuHardware::Sharing& GpuHardware::join(const std::string& folder) {
@@ -118,7 +184,7 @@ Result<> GpuHardware::leave_daemon(const std::string& folder, Key leaving, const
         if (*others) return forget();
         lock.unlock();
         if (alone) {
-            auto stopped = stop_daemon({.program = settings_.mps, .folder = folder, .device = {}});
+            auto stopped = end_daemon(folder);
             lock.lock();
             return stopped ? forget() : stopped;
         }
@@ -142,6 +208,56 @@ Result<> GpuHardware::leave(Key lease) {
         folder = *pipes;
     }
     return leave_daemon(folder, lease, forget);
+}
+
+// One that has died, or hangs, takes no clients any more; another does.
+void GpuHardware::look_after_daemons() {
+    std::set<std::string> folders;
+    {
+        const std::scoped_lock lock{tenants_mutex_};
+        for (const Key lease : tenants_.leases().value_or(std::vector<Key>{}))
+            if (const auto pipes = pipes_of(lease); pipes && !pipes->empty()) folders.insert(*pipes);
+    }
+    for (const std::string& folder : folders) {
+        Sharing* const sharing = [&] {
+            const std::scoped_lock lock{tenants_mutex_};
+            return &sharing_[folder];
+        }();
+        const std::scoped_lock alone{sharing->daemon};  // nobody takes it down meanwhile
+        std::size_t there = 0;
+        const auto limits = limits_on(folder, {}, there);
+        if (!limits || there == 0) continue;
+        auto control = mps::Control::adopt(
+            {.program = settings_.mps, .folder = folder, .device = device_of(folder), .patience = answer_within});
+        if (control && control->answers()) continue;
+        if (const auto begun = begin_daemon(folder, *limits); !begun)
+            fmt::print(stderr, "the MPS daemon of {} is gone: {}\n", device_of(folder), begun.error().what);
+    }
+}
+
+// Before a signal ends it: killing a client whose work is queued has no defined result.
+void GpuHardware::end_clients(Key lease, const std::string& folder) {
+    auto control = mps::Control::adopt(
+        {.program = settings_.mps, .folder = folder, .device = device_of(folder), .patience = answer_within});
+    const auto inside = tenants_.processes(lease);
+    const auto clients = control ? control->clients() : Result<std::vector<mps::Client>>{};
+    if (!inside || !clients) return;
+    for (const mps::Client& client : *clients)
+        if (std::ranges::find(*inside, client.pid) != inside->end()) (void)control->end_client(client);
+}
+
+void GpuHardware::watch_daemons() {
+    while (true) {
+        const auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings_.health_every.ms};
+        while (std::chrono::steady_clock::now() < next) {
+            {
+                const std::scoped_lock lock{mutex_};
+                if (stopping_) return;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds{50});
+        }
+        look_after_daemons();
+    }
 }
 
 // Daemons that an agent started and was killed before anybody was on them.

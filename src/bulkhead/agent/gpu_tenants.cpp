@@ -209,8 +209,8 @@ OperationResult GpuHardware::carry(const StartTenant& what) {
     if (const auto sound = check_variables(what.program); !sound) return could_not(sound.error());
     const auto devices = devices_of(what);
     if (!devices) return could_not(devices.error());
-    const auto begun =
-        what.mechanism == Mechanism::mps ? begin_shared(what, *devices) : begin_start(what, *devices, {});
+    const bool by_server = what.mechanism == Mechanism::mps || what.mechanism == Mechanism::mps_in_mig;
+    const auto begun = by_server ? begin_shared(what, *devices) : begin_start(what, *devices, {});
     if (!begun) return could_not(begun.error());
     return wait_until_it_runs(what.lease);
 }
@@ -293,13 +293,19 @@ OperationResult GpuHardware::carry(const StopTenant& what) {
         saved = save(what);
         if (!saved) return {.ok = false, .why = "the agent is stopping"};
     }
+    // Clients of MPS are ended by their server, and have a moment more until they are killed.
+    std::string server;
     {
         const std::scoped_lock lock{tenants_mutex_};
-        if (const auto begun = tenants_.begin_stop(what.lease, settings_.grace); !begun)
-            return could_not(begun.error());
+        server = pipes_of(what.lease).value_or("");
+        const Duration grace = server.empty() ? settings_.grace : Duration{settings_.grace.ms + 2000};
+        if (const auto begun = tenants_.begin_stop(what.lease, grace); !begun) return could_not(begun.error());
     }
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings_.grace.ms + 60'000};
+    const auto asked_until = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings_.grace.ms};
+    const auto until = asked_until + std::chrono::minutes{1};
     while (true) {
+        if (!server.empty() && std::chrono::steady_clock::now() >= asked_until)
+            end_clients(what.lease, std::exchange(server, ""));
         const auto gone = [&] {
             const std::scoped_lock lock{tenants_mutex_};
             return tenants_.stopped(what.lease);

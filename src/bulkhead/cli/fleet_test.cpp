@@ -57,6 +57,15 @@ TEST(FleetPicture, joins_gpus_only_when_the_same_is_true_of_them) {
     EXPECT_THAT(text, HasSubstr("gpu3     [........] h100-80gb-sxm5  draining: Xid 92\n"));
 }
 
+TEST(FleetPicture, says_where_neighbours_can_profile_each_other) {
+    Snapshot fleet = fleet_of_one();
+    EXPECT_THAT(drawn(fleet), Not(HasSubstr("performance counters"))) << "nobody said anything";
+    fleet.nodes[0].status.profilingRestricted = true;
+    EXPECT_THAT(drawn(fleet), Not(HasSubstr("performance counters")));
+    fleet.nodes[0].status.profilingRestricted = false;
+    EXPECT_THAT(drawn(fleet), HasSubstr("its driver lets every process read performance counters\n"));
+}
+
 TEST(FleetPicture, of_a_node_that_is_not_there_is_none) {
     std::ostringstream out;
     EXPECT_FALSE(print_fleet(out, fleet_of_one(), "n7", false));

@@ -107,6 +107,8 @@ void print_node(std::ostream& out, const GpuNode& node, const std::map<std::stri
 
     if (const std::string near = neighbours(node.status); !near.empty())
         out << "  " << painted(near, dim, colour) << '\n';
+    if (node.status.profilingRestricted == false)
+        out << painted("  its driver lets every process read performance counters", yellow, colour) << '\n';
     std::int64_t index = 0;
     for (std::size_t i = 0; i < node.status.gpus.size();) {
         const NodeGpus& gpu = node.status.gpus[i];

@@ -16,9 +16,11 @@
 
 #include "bulkhead/agent/gpu_hardware.hpp"
 #include "bulkhead/cli/host_places_test.hpp"
+#include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/hw/cuda/driver.hpp"
 #include "bulkhead/hw/mps/control.hpp"
 #include "bulkhead/hw/program/program.hpp"
+#include "bulkhead/node/driver_model.hpp"
 #include "bulkhead/node/executor.hpp"
 
 namespace bulkhead::cli {
@@ -168,6 +170,13 @@ TEST_F(GpuAgent, tells_what_the_node_has_and_that_it_is_simulated) {
     EXPECT_EQ(inventory->gpus[0].count, 4);
     EXPECT_EQ(inventory->gpus[1].count, 2);
     EXPECT_EQ(hardware_->grade(), Grade::simulated);
+    const auto version = [&](Component component) {
+        const auto found = std::ranges::find(inventory->versions, component, &InstalledVersion::component);
+        return found != inventory->versions.end() ? found->version : "";
+    };
+    EXPECT_EQ(version(Component::driver), "580.159.04");
+    EXPECT_EQ(version(Component::gsp_firmware), "580.159.04");
+    EXPECT_FALSE(version(Component::vbios).empty());
     for (const DetectedCapability& found : inventory->capabilities) EXPECT_EQ(found.grade, Grade::simulated);
 }
 
@@ -448,6 +457,58 @@ TEST_F(GpuAgent, shares_by_mps_while_somebody_does) {
     EXPECT_EQ(mps_daemons(), 0) << "its daemon is gone with it";
 }
 
+// Who drops the way to the server finds the GPU taken, and nothing of it is left for the next.
+TEST_F(GpuAgent, while_a_gpu_is_shared_by_mps_nobody_gets_past_its_server) {
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    const auto mode = [&] { return driver::Model::from_bytes(slurp(folder_ / "node/state.bin"))->gpu(0).compute_mode; };
+    StartTenant start = on_half(9);
+    start.program.words = {"/bin/sh", "-c", "sleep 600"};
+    const OperationResult started = carry(start);
+    ASSERT_TRUE(started.ok) << started.why;
+    EXPECT_EQ(mode(), driver::ComputeMode::exclusive_process);
+    ASSERT_TRUE(carry(StopTenant{9}).ok);
+    EXPECT_EQ(mode(), driver::ComputeMode::normal);
+    EXPECT_TRUE(fs::is_empty(places().run_folder + "/mps")) << "pipes and logs are gone";
+}
+
+TEST_F(GpuAgent, shares_an_instance_by_mps_too) {
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    ASSERT_TRUE(carry(CreateInstance{0, "3g.71gb", 4}).ok);
+    StartTenant start = on_half(9);
+    start.gpus = {{.gpu = 0, .start = 4, .size = 4, .profile = "3g.71gb"}};
+    start.mechanism = Mechanism::mps_in_mig;
+    start.program.words = {"/bin/sh", "-c", "env | grep -c CUDA_MPS; sleep 600"};
+    const OperationResult started = carry(start);
+    ASSERT_TRUE(started.ok) << started.why;
+    EXPECT_EQ(mps_daemons(), 1);
+    for (const fs::directory_entry& entry : fs::directory_iterator{places().run_folder + "/mps"})
+        EXPECT_TRUE(entry.path().filename().string().starts_with("MIG-")) << entry.path();
+    EXPECT_TRUE(carry(StopTenant{9}).ok);
+    EXPECT_EQ(mps_daemons(), 0);
+}
+
+TEST_F(GpuAgent, a_daemon_that_dies_under_its_tenants_is_replaced) {
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    StartTenant start = on_half(9);
+    start.program.words = {"/bin/sh", "-c", "sleep 600"};
+    ASSERT_TRUE(carry(start).ok);
+    const auto daemon = [&] {
+        pid_t pid = 0;
+        for (const fs::directory_entry& entry : fs::directory_iterator{places().run_folder + "/mps"})
+            std::ifstream{entry.path() / "pipe/nvidia-cuda-mps-control.pid"} >> pid;
+        return pid;
+    };
+    const pid_t first = daemon();
+    ASSERT_GT(first, 1);
+    ASSERT_EQ(::kill(first, SIGKILL), 0);
+    EXPECT_TRUE(eventually([&] { return daemon() > 1 && daemon() != first; }));
+    EXPECT_TRUE(carry(StopTenant{9}).ok);
+    EXPECT_EQ(mps_daemons(), 0);
+}
+
 TEST_F(GpuAgent, a_start_that_fails_leaves_no_mps_daemon_unless_somebody_else_is_on_it) {
     open("1 x h200-141gb");
     if (!hardware_) return;
@@ -525,6 +586,14 @@ TEST_F(GpuAgent, hears_of_a_gpu_that_breaks_and_not_of_what_a_tenant_did_to_itse
     ASSERT_TRUE(eventually([&] { return !faults_.empty(); }));
     EXPECT_EQ(faults_.front().device, 1);
     EXPECT_EQ(faults_.front().why, "Xid 79");
+}
+
+TEST_F(GpuAgent, a_gpu_that_goes_without_a_word_is_missed) {
+    open("2 x h200-141gb");
+    if (!hardware_) return;
+    simulate({"lose", "--gpu", "1"});
+    ASSERT_TRUE(eventually([&] { return !faults_.empty(); }));
+    EXPECT_EQ(faults_.front(), (FaultReport{UnitKind::memory, 1, "it has fallen off the bus"}));
 }
 
 TEST_F(GpuAgent, counters_and_xids_drain_or_quarantine_each_as_it_must) {

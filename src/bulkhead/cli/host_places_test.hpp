@@ -8,7 +8,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <ranges>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "bulkhead/agent/gpu_hardware.hpp"
 #include "bulkhead/hw/container/hierarchies.hpp"
@@ -35,13 +38,19 @@ inline void clear(const agent::HostPlaces& places) {
                 std::this_thread::sleep_for(std::chrono::milliseconds{10});
             EXPECT_TRUE(tenants->remove(lease)) << "lease " << lease;
         }
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator{places.run_folder + "/mps", none})
-        if (pid_t daemon = 0; entry.path().filename() == "nvidia-cuda-mps-control.pid" &&
-                              std::ifstream{entry.path()} >> daemon && daemon > 1)
+    for (fs::directory_iterator at{places.run_folder + "/mps", none}, end; !none && at != end; at.increment(none))
+        if (pid_t daemon = 0; std::ifstream{at->path() / "pipe/nvidia-cuda-mps-control.pid"} >> daemon && daemon > 1)
             ::kill(daemon, SIGKILL);
     fs::remove_all(places.run_folder, none);
-    if (const auto trees = container::find_hierarchies())
-        for (const std::string& tree : trees->all()) ::rmdir((tree + "/" + places.cgroups).c_str());
+    // Groups of a lease that was killed before it had a record are nobody's.
+    const auto trees = container::find_hierarchies();
+    for (const std::string& tree : trees ? trees->all() : std::set<std::string>{}) {
+        const fs::path ours = tree + "/" + places.cgroups;
+        std::vector<fs::path> groups{ours};
+        for (fs::recursive_directory_iterator at{ours, none}, end; !none && at != end; at.increment(none))
+            if (at->is_directory(none)) groups.push_back(at->path());
+        for (const fs::path& group : groups | std::views::reverse) ::rmdir(group.c_str());
+    }
 }
 
 }  // namespace bulkhead::cli

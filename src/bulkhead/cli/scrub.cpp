@@ -110,6 +110,7 @@ void print_table_of(const agent::GpuScrub& scrub, const evidence::SignedEvidence
          fmt::format("{}: driver and firmware {}, our own context {}, other programs {}, no piece to be had {}",
                      mib(scrub.bytes_unreachable()), mib(scrub.bytes_reserved), mib(scrub.bytes_context),
                      mib(scrub.bytes_others), mib(scrub.bytes_left)));
+    if (!scrub.why_context_stays.empty()) line("", "our own context: " + scrub.why_context_stays);
     if (scrub.bytes_found)
         line("found before", *scrub.bytes_found == 0 ? "nothing but zeros: the driver had cleared it"
                                                      : fmt::format("{} bytes that were not zero", *scrub.bytes_found));

@@ -13,6 +13,7 @@
 #include <memory>
 #include <ostream>
 #include <sstream>
+#include <utility>
 
 #include "bulkhead/agent/line_account.hpp"
 #include "bulkhead/auth/secret_file.hpp"
@@ -43,7 +44,6 @@ struct UpOptions {
 
 // What the driver shows, where there is one and we may use it.
 std::vector<nvml::Gpu> gpus_here() {
-    if (::geteuid() != 0) return {};
     const auto nvml = nvml::Nvml::open("libnvidia-ml.so.1");
     if (!nvml || nvml->is_simulated()) return {};
     const auto gpus = nvml->gpus();
@@ -114,6 +114,7 @@ public:
         ::sigprocmask(SIG_BLOCK, &set, nullptr);
         if (options_.data.empty()) options_.data = default_data();
         if (!options_.simulated) options_.real = gpus_here();
+        if (::geteuid() != 0) left_alone_ = std::exchange(options_.real, {}).size();
         if (!options_.real.empty()) options_.nodes = 1;
         if (auto made = make_folders(); !made) return report(context_, made.error());
         if (auto started = start(); !started) {
@@ -280,8 +281,11 @@ private:
             options_.real.empty()
                 ? fmt::format(
                       "A fleet of {} nodes with {} x {} each, simulated: there is no GPU behind it, and everything it "
-                      "states says so.",
-                      options_.nodes, options_.gpus, options_.model)
+                      "states says so.{}",
+                      options_.nodes, options_.gpus, options_.model,
+                      left_alone_ == 0
+                          ? ""
+                          : fmt::format("\nThe {} GPUs of this machine are left alone: they take root.", left_alone_))
                 : fmt::format(
                       "This machine as a fleet of one node, with {} x {}: real GPUs, which are wiped before and after "
                       "every lease.",
@@ -324,6 +328,7 @@ private:
         return done;
     }
 
+    std::size_t left_alone_ = 0;  // GPUs of this machine that somebody with fewer rights cannot use
     UpOptions options_;
     Context& context_;
     Children children_;

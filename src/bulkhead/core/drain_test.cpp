@@ -31,6 +31,12 @@ protected:
         EXPECT_EQ(lease.spec.slices.size(), 1u) << name;
         return lease.spec.slices.size() == 1 ? static_cast<std::uint16_t>(lease.spec.slices[0].gpu) : 0xFFFF;
     }
+    // Whoever comes now goes elsewhere.
+    void expect_that_only_one_stays_on(std::uint16_t gpu) {
+        submit("two", "fraction: 0.25");
+        EXPECT_NE(gpu_of("two"), gpu);
+        EXPECT_TRUE(runs("one"));
+    }
     void strike(std::uint16_t gpu, const std::string& why = "Xid 63") {
         plane.fault("n0", {UnitKind::memory, gpu, why, true});
     }
@@ -106,9 +112,7 @@ TEST_F(Drain, outlives_the_control_plane) {
     restart();
     EXPECT_EQ(shown(gpu).draining, "Xid 63");
     EXPECT_EQ(plane.logged("draining"), 1) << "what is known is not news";
-    submit("two", "fraction: 0.25");
-    EXPECT_NE(gpu_of("two"), gpu);
-    EXPECT_TRUE(runs("one"));
+    expect_that_only_one_stays_on(gpu);
 }
 
 TEST_F(Drain, is_learned_again_from_the_nodes_hello_when_a_backup_has_forgotten_it) {
@@ -123,9 +127,7 @@ TEST_F(Drain, is_learned_again_from_the_nodes_hello_when_a_backup_has_forgotten_
     plane.hello("n0");
     EXPECT_EQ(shown(gpu).draining, "Xid 63");
     EXPECT_EQ(plane.logged("draining"), 2);
-    submit("two", "fraction: 0.25");
-    EXPECT_NE(gpu_of("two"), gpu);
-    EXPECT_TRUE(runs("one"));
+    expect_that_only_one_stays_on(gpu);
 }
 
 TEST_F(Drain, is_over_when_all_of_the_gpu_has_passed_a_burn_in) {

@@ -11,8 +11,11 @@
 namespace bulkhead {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
+using testing::Each;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -55,6 +58,13 @@ struct Interrupted : Plane {
         ASSERT_EQ(workload("gang").status->phase, WorkloadPhase::running);
     }
     WorkHistory history() const { return workload("gang").status->history; }
+    // Of the orders to let go: which of them say that the work is to be saved.
+    std::vector<bool> saves_ordered() const {
+        std::vector<bool> saves;
+        for (const Order& order : orders)
+            if (const auto* release = std::get_if<Release>(&order.what)) saves.push_back(release->save);
+        return saves;
+    }
     // The environment of the latest orders to prepare it, by rank.
     std::vector<std::vector<std::string>> told(std::size_t nodes) const {
         std::vector<std::vector<std::string>> found;
@@ -146,13 +156,7 @@ TEST(Interrupted, what_is_deleted_is_neither_saved_nor_counted) {
     plane.orders.clear();
     ASSERT_TRUE(plane.remove(ObjectKind::workload, "gang").outcome);
     plane.settle();
-    int releases = 0;
-    for (const Order& order : plane.orders)
-        if (const auto* release = std::get_if<Release>(&order.what)) {
-            ++releases;
-            EXPECT_FALSE(release->save);
-        }
-    EXPECT_GT(releases, 0);
+    EXPECT_THAT(plane.saves_ordered(), AllOf(Not(IsEmpty()), Each(false)));
     EXPECT_THAT(plane.last("lease-closed", "GpuWorkload/gang"), Not(HasSubstr("lost")));
 }
 
@@ -181,13 +185,7 @@ TEST(Interrupted, who_is_frozen_is_stopped_at_once) {
     plane.orders.clear();
     ASSERT_TRUE(plane.ask(command::Freeze{.tenant = "early", .on = true, .why = "an incident"}).outcome);
     plane.settle();
-    int releases = 0;
-    for (const Order& order : plane.orders)
-        if (const auto* release = std::get_if<Release>(&order.what)) {
-            ++releases;
-            EXPECT_FALSE(release->save);
-        }
-    EXPECT_GT(releases, 0);
+    EXPECT_THAT(plane.saves_ordered(), AllOf(Not(IsEmpty()), Each(false)));
 }
 
 // The node's word was durable, and its acknowledgement was not: it says it again to the next process.

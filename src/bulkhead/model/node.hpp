@@ -189,6 +189,7 @@ struct GpuNodeStatus {
     ConfidentialMode confidentialMode = ConfidentialMode::off;
     std::vector<DetectedCapability> capabilities;
     std::vector<InstalledVersion> versions;
+    std::optional<bool> profilingRestricted;
     std::vector<NodeDrive> drives;
     std::vector<NodeFunction> functions;
     std::optional<NodeHost> host;
@@ -205,6 +206,8 @@ struct GpuNodeStatus {
         field("confidentialMode", &GpuNodeStatus::confidentialMode, "Confidential mode, which is host-wide.");
         field("capabilities", &GpuNodeStatus::capabilities, "What was detected.");
         field("versions", &GpuNodeStatus::versions, "Software that the version gate looks at.");
+        field("profilingRestricted", &GpuNodeStatus::profilingRestricted,
+              "Whether its driver keeps performance counters from whoever is not root; absent: it does not say.");
         field("drives", &GpuNodeStatus::drives, "Its drives for tenants.");
         field("functions", &GpuNodeStatus::functions, "Its NICs' virtual functions for tenants.");
         field("host", &GpuNodeStatus::host, "The host itself.");

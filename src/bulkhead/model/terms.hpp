@@ -131,10 +131,12 @@ enum class Component : std::uint8_t {
     device_plugin,
     mig_manager,
     dcgm,
+    vbios,
+    gsp_firmware,
 };
 constexpr auto words(Component) {
-    return std::to_array<Words>(
-        {"driver", "vgpu-manager", "container-toolkit", "gpu-operator", "device-plugin", "mig-manager", "dcgm"});
+    return std::to_array<Words>({"driver", "vgpu-manager", "container-toolkit", "gpu-operator", "device-plugin",
+                                 "mig-manager", "dcgm", "vbios", "gsp-firmware"});
 }
 
 // The public states of a slice of silicon.

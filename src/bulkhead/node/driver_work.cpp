@@ -36,7 +36,10 @@ Answer<> Model::attach(Process process) {
             there.kind = process.kind;
             return {};
         }
-        if (gpu.compute_mode == ComputeMode::exclusive_process) return std::unexpected(Refusal::prohibited);
+        // Clients of an MPS server are one process to it: the server.
+        if (gpu.compute_mode == ComputeMode::exclusive_process &&
+            (there.kind != ProcessKind::mps || process.kind != ProcessKind::mps))
+            return std::unexpected(Refusal::prohibited);
     }
     const MemoryUse use = memory(where);
     if (process.context_bytes > use.free()) return std::unexpected(Refusal::no_memory);

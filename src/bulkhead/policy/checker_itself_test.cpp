@@ -116,7 +116,7 @@ Case good_mps() {
     c.mechanism = Mechanism::mps;
     c.fraction = true;
     c.gpus = {125};
-    c.sharing.instance = PeerTrust::same_domain;
+    c.sharing.instance = PeerTrust::same_tenant;
     c.slo = Slo::soft;
     c.sloResources.clear();
     c.quota = QuotaModel::fair_share;

@@ -241,6 +241,8 @@ void Checker::sharing_rules(const Terms& terms, const Who& who, Breaches& out) c
     const bool may_share_memory = is_soft(m) || m == M::mps_in_mig;
     object(out, !may_share_memory && terms.instance != PeerTrust::same_tenant, "rule 2",
            "two tenants in one GPU instance");
+    object(out, (m == M::mps || m == M::mps_in_mig) && terms.instance != PeerTrust::same_tenant, "rule 2",
+           "two tenants on one MPS server, which serves one user at a time");
     const PeerTrust soft = is_soft(m)           ? terms.gpu
                            : m == M::mps_in_mig ? (terms.at_its_word ? terms.gpu : terms.instance)
                                                 : PeerTrust::same_tenant;
@@ -411,7 +413,7 @@ Terms Checker::terms_of(const Who& who, bool at_its_word) const {
     const bool owns_it =
         terms.mechanism == M::whole || (terms.tier >= Tier::vm && divided_by_the_guest(terms.mechanism));
     if (!at_its_word) terms.gpu = owns_it ? PeerTrust::same_tenant : std::min(terms.gpu, terms.node);
-    if (terms.mechanism == M::mps || terms.mechanism == M::time_slicing) terms.instance = terms.gpu;
+    if (terms.mechanism == M::time_slicing) terms.instance = terms.gpu;
     terms.slo = asked.slo.level;
     for (const Aspect aspect : asked.slo.resources) terms.resources.insert(aspect);
     const bool when_open =

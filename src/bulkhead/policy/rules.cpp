@@ -245,9 +245,9 @@ PeerTrust instance_sharing(const Ask& ask) {
         case Mechanism::whole:
         case Mechanism::mig:
         case Mechanism::mig_vgpu:
-        case Mechanism::mps_in_mig:  // clients of one server are one tenant's; neighbours have their own instance
+        case Mechanism::mps_in_mig:
+        case Mechanism::mps:  // a server serves one user at a time, so that its clients are one tenant's
             return PeerTrust::same_tenant;
-        case Mechanism::mps:
         case Mechanism::time_slicing:
         case Mechanism::vgpu:
         case Mechanism::amd_partition:

@@ -202,6 +202,8 @@ std::optional<SliceFacts> slice_on(const Silicon& silicon, const GpuRequest& req
                 return slice;
             }
             if (part) return std::nullopt;
+            // A process is a client of one server, and a server has one GPU.
+            if (mechanism == Mechanism::mps && count > 1) return std::nullopt;
             return SliceFacts{.parts = count};  // shared GPUs: each counts whole, whoever else is on it
         case Mechanism::vgpu:
             if (request.profile.empty()) return soft_slice(silicon, request);

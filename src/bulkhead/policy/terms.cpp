@@ -50,6 +50,10 @@ void write_claims(Contract& contract, const Ask& ask) {
     }
     disclose(contract, "fault-domain", mechanism.fault_domain);
     disclose(contract, "trusted-base", tier.trusted_base);
+    if (ask.mechanism == Mechanism::mps && ask.share_gpu != PeerTrust::same_tenant)
+        disclose(contract, "mps-one-user",
+                 "an MPS server serves one user at a time: other tenants are never on this GPU together with this one, "
+                 "though it would accept them");
     if (ask.share_gpu == PeerTrust::distrusting)
         disclose(
             contract, "gpu-co-residency",

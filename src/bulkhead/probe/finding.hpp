@@ -43,7 +43,7 @@ struct Report {
     std::string probe;  // residue, visibility, interference
     std::string device, model, driver, host;
     Instant at;
-    Grade grade = Grade::silicon;
+    Grade grade = Grade::assumed;  // until somebody says
     std::vector<Finding> findings;
     static constexpr void describe(auto&& field) {
         field("probe", &Report::probe, "Which probe.", Rule{.required = true, .format = Format::line});

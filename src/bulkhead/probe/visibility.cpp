@@ -3,10 +3,10 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <thread>
 
+#include "bulkhead/hw/nvml/profiling.hpp"
 #include "bulkhead/probe/scene.hpp"
 
 namespace bulkhead::probe {
@@ -30,15 +30,12 @@ constexpr Row rows[] = {
 Finding profiling() {
     Finding finding{
         .what = "performance counters", .setting = "any process", .figures = {}, .says = {}, .not_tried = {}};
-    std::ifstream file{"/proc/driver/nvidia/params"};
-    for (std::string line; std::getline(file, line);)
-        if (line.starts_with("RmProfilingAdminOnly:")) {
-            const bool closed = line.find('1', 21) != std::string::npos;
-            finding.figures.push_back({"adminOnly", closed ? 1 : 0});
-            finding.says = closed ? "for administrators alone" : "open to every process on the node";
-            return finding;
-        }
-    finding.not_tried = "the driver's parameters cannot be read here";
+    if (const auto closed = nvml::profiling_is_restricted()) {
+        finding.figures.push_back({"adminOnly", *closed ? 1 : 0});
+        finding.says = *closed ? "for administrators alone" : "open to every process on the node";
+    } else {
+        finding.not_tried = "the driver's parameters cannot be read here";
+    }
     return finding;
 }
 

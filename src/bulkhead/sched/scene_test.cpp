@@ -183,7 +183,7 @@ TEST(SceneOfCluster, running_slices_take_the_first_place_that_keeps_the_gpu_usef
         "kind: Cluster\nnodes: [{name: m}, {name: k, model: mi300x}]\njobs:\n"
         "  - {name: a, profile: 3g.40gb, count: 3, on: [m]}\n"
         "  - {name: b, profile: cpx_nps1, count: 2, on: [k]}\n"
-        "  - {name: c, gpus: 2, mechanism: mps, on: [m]}\n");
+        "  - {name: c, gpus: 2, mechanism: time-slicing, on: [m]}\n");
     ASSERT_EQ(made.jobs.size(), 6u);
     EXPECT_THAT(made.jobs[0].runs[0].gpus, ElementsAre(0));
     EXPECT_EQ(made.jobs[0].runs[0].seats[0].start, 4);

@@ -83,6 +83,16 @@ bool could_hear(std::string_view status, int signal) {
     return false;
 }
 
+// What a thread waits for in sigwait is not blocked while it does.
+bool waits_for_signals(pid_t pid) {
+    const std::string waits = fmt::format("{} ", SYS_rt_sigtimedwait);
+    std::error_code gone;
+    for (fs::directory_iterator at{fmt::format("/proc/{}/task", pid), gone}, end; !gone && at != end;
+         at.increment(gone))
+        if (const auto call = read_whole(at->path() / "syscall"); !call || call->starts_with(waits)) return true;
+    return false;
+}
+
 }  // namespace
 
 LeaseCgroup::LeaseCgroup(Hierarchies trees, std::string parent, LeaseKey lease)
@@ -190,7 +200,7 @@ Result<bool> LeaseCgroup::hears(Room room, int signal) const {
     if (!inside) return std::unexpected(inside.error());
     return std::ranges::any_of(*inside, [&](pid_t pid) {
         const auto status = read_whole(fmt::format("/proc/{}/status", pid));
-        return status && could_hear(*status, signal);  // one that has no status has ended
+        return status && (could_hear(*status, signal) || waits_for_signals(pid));  // one without status has ended
     });
 }
 

@@ -175,11 +175,13 @@ Result<> Tenants::begin_stop(LeaseKey lease, Duration grace) {
     const LeaseFiles files = this->files(lease);
     const auto heard = group(lease).hears(Room::tenant, SIGTERM);
     if (!heard) return std::unexpected(heard.error());
-    if (!*heard) grace = Duration{0};  // it would be time in which nothing can happen
-    const std::int64_t kill_at_ms = boot_clock_ms() + std::max<std::int64_t>(grace.ms, 0);
     if (std::error_code wrong; fs::exists(files.directory(), wrong)) {
         const auto before = files.stop();
         if (!before) return std::unexpected(before.error());
+        // A grace for somebody who cannot hear would be time in which nothing can happen. One that others were given
+        // stays, though they have ended meanwhile: whoever is left may be at what they left to do.
+        if (!*heard && !*before) grace = Duration{0};
+        const std::int64_t kill_at_ms = boot_clock_ms() + std::max<std::int64_t>(grace.ms, 0);
         if (!*before || **before > kill_at_ms)
             if (auto written = files.write_stop(kill_at_ms); !written) return written;
     }

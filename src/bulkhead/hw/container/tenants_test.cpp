@@ -80,12 +80,13 @@ TEST_P(TenantLife, whoever_can_do_something_about_its_end_has_the_time_for_it) {
     EXPECT_TRUE(stop_and_wait(tenants, 1, Duration::hours(1)));
     EXPECT_EQ(said(tenants, 1), GetParam() == Tier::container ? "here\nafter\n" : "here\n");
     // One that waits for the signal without a handler.
-    ASSERT_TRUE(tenants.start(wanted(2,
-                                     "exec python3 -c \"import signal; signal.pthread_sigmask(0, [15]); "
-                                     "print('here', flush=True); print(signal.sigwait([15]))\"")));
+    ASSERT_TRUE(
+        tenants.start(wanted(2,
+                             "exec python3 -c \"import signal, time; signal.pthread_sigmask(0, [15]); "
+                             "print('here', flush=True); signal.sigwait([15]); time.sleep(1); print('saved')\"")));
     ASSERT_TRUE(eventually([&] { return said(tenants, 2).starts_with("here"); }));
     EXPECT_TRUE(stop_and_wait(tenants, 2, Duration::hours(1)));
-    EXPECT_TRUE(said(tenants, 2).contains("15")) << said(tenants, 2);
+    EXPECT_TRUE(said(tenants, 2).contains("saved")) << said(tenants, 2);
 }
 
 TEST_P(TenantLife, a_signal_that_ends_it_comes_back) {

@@ -263,12 +263,15 @@ Result<std::optional<Holding>> Context::hold(std::uint64_t bytes) {
         calls.check(calls.address_reserve(&holding.piece_.at, bytes, 0, 0, 0), "reserve addresses for memory");
     if (!reserved) return std::unexpected(reserved.error());
     holding.piece_.bytes = bytes;
-    const auto mapped = calls.check(calls.map(holding.piece_.at, bytes, 0, holding.memory_, 0), "map memory");
-    if (!mapped) return std::unexpected(mapped.error());
+    // Tables for the addresses are memory of the GPU too: where none is left for them, the piece is one too many.
+    const int map = calls.map(holding.piece_.at, bytes, 0, holding.memory_, 0);
+    if (map == out_of_memory) return std::optional<Holding>{};
+    if (const auto mapped = calls.check(map, "map memory"); !mapped) return std::unexpected(mapped.error());
     holding.mapped_ = true;
     const Access access{.location = here, .how = read_and_write};
-    const auto open = calls.check(calls.set_access(holding.piece_.at, bytes, &access, 1), "open mapped memory");
-    if (!open) return std::unexpected(open.error());
+    const int open = calls.set_access(holding.piece_.at, bytes, &access, 1);
+    if (open == out_of_memory) return std::optional<Holding>{};
+    if (const auto opened = calls.check(open, "open mapped memory"); !opened) return std::unexpected(opened.error());
     return std::optional{std::move(holding)};
 }
 

@@ -92,9 +92,13 @@ private:
     Result<> take(std::uint64_t context_bytes) {
         constexpr std::uint64_t page = 2 << 20, more = 64 << 20, place_max = std::uint64_t{2} << 30;
         const std::uint64_t place = (std::min(context_bytes + more, place_max) + page - 1) / page * page;
-        if (context_.can_hold())
-            if (auto held = context_.hold(place); held && *held) place_ = *std::move(held);
-        auto pieces = place_ ? hold() : take_everything(context_);
+        auto pieces = hold_with_place(place);
+        if (!pieces) {
+            report_.why_context_stays = pieces.error().what;
+            held_.clear();
+            place_.reset();
+            pieces = take_everything(context_);
+        }
         if (!pieces) return std::unexpected(pieces.error());
         if (pieces->empty())
             return fail(Code::exhausted,
@@ -108,6 +112,16 @@ private:
         if (!after) return std::unexpected(after.error());
         report_.bytes_left = after->free;
         return {};
+    }
+
+    Result<std::vector<Piece>> hold_with_place(std::uint64_t place) {
+        if (!context_.can_hold())
+            return fail(Code::unavailable, "this driver has no memory that outlives a context", "");
+        auto held = context_.hold(place);
+        if (!held) return std::unexpected(held.error());
+        if (!*held) return fail(Code::exhausted, fmt::format("no {} bytes are free for a second context", place), "");
+        place_ = *std::move(held);
+        return hold();
     }
 
     // All there is, and the place for the next context.
@@ -133,33 +147,40 @@ private:
 
     // Our own context lies on memory that nobody in it can reach. A second one is made in a place that was wiped; the
     // first ends, and what it lay on can be had. All else stays held meanwhile, so that the two cannot have lain on the
-    // same memory. Where there can be no second one, the report says how much was not reached.
+    // same memory. Where there can be no second one, what was wiped is wiped, and the report says what was not, and
+    // why.
     Result<> hand_over() {
         place_.reset();
-        auto second = driver_.context(options_.ordinal);
-        if (!second) return {};
-        if (const auto small = second->shrink(); !small) return small;
-        auto kernels = MemoryKernels::load(*second);
-        if (!kernels) return std::unexpected(kernels.error());
-        const auto before = second->memory();
+        const auto freed = context_.memory();
+        if (!freed) return std::unexpected(freed.error());
+        auto second = next_context();
+        if (!second) {
+            report_.why_context_stays = second.error().what;
+            return {};
+        }
+        const auto beside = second->memory();
         context_ = *std::move(second);  // the first is gone
-        kernels_ = *kernels;
-        const auto after = context_.memory();
-        if (!before) return std::unexpected(before.error());
-        if (!after) return std::unexpected(after.error());
+        if (!beside) return std::unexpected(beside.error());
         auto pieces = hold();
         if (!pieces) return std::unexpected(pieces.error());
-        if (pieces->empty() || after->free <= before->free) return {};
-        const std::uint64_t returned = after->free - before->free;
-        const std::size_t runs_before = runs_.size();
-        use(*std::move(pieces));
-        runs_ = runs_of(pieces_, options_.key, runs_before);
         const auto left = context_.memory();
         if (!left) return std::unexpected(left.error());
+        if (pieces->empty()) {
+            report_.why_context_stays = "nothing came free when the first context ended";
+            return {};
+        }
+        runs_before_ = runs_.size();
+        use(*std::move(pieces));
+        runs_ = runs_of(pieces_, options_.key, runs_before_);
 
         const ScrubReport first = std::exchange(report_, blank(report_));
-        if (const auto written = overwrite(); !written) return written;
-        if (const auto read = verify(); !read) return read;
+        if (const auto burnt = burn_in(); !burnt) return burnt;
+        report_.burn_in_passes = std::min(report_.burn_in_passes, first.burn_in_passes);
+        if (report_.why_not.empty()) {
+            if (const auto written = overwrite(); !written) return written;
+            if (const auto read = verify(); !read) return read;
+        }
+        if (!report_.verified) report_.why_not = "of what our own context had lain on, " + report_.why_not;
         report_.overwrite.bytes += first.overwrite.bytes;
         report_.overwrite.ms += first.overwrite.ms;
         report_.verify.bytes += first.verify.bytes;
@@ -167,17 +188,30 @@ private:
         report_.words_read += first.words_read;
         report_.sum_read += first.sum_read;
         report_.sum_expected += first.sum_expected;
-        // What is left in no piece may be of that memory, all of it.
-        report_.bytes_reached += returned - std::min(returned, left->free);
-        report_.bytes_left += left->free;
-        if (!report_.verified) report_.why_not = "of what our own context had lain on, " + report_.why_not;
+        // What is held now, and what the second context lies on: of the place that was wiped, as far as it does not lie
+        // on what had been left over.
+        const std::uint64_t lies_on = freed->free - std::min(freed->free, beside->free);
+        report_.bytes_reached = lies_on - std::min(lies_on, first.bytes_left);
+        for (const Holding& holding : held_) report_.bytes_reached += holding.piece().bytes;
+        report_.bytes_left = left->free;
         return {};
+    }
+
+    Result<Context> next_context() {
+        auto second = driver_.context(options_.ordinal);
+        if (!second) return second;
+        if (const auto small = second->shrink(); !small) return std::unexpected(small.error());
+        const auto kernels = MemoryKernels::load(*second);
+        if (!kernels) return std::unexpected(kernels.error());
+        kernels_ = *kernels;
+        return second;
     }
 
     // As if nothing had been written and read back yet.
     static ScrubReport blank(ScrubReport report) {
         report.overwrite = report.verify = {};
         report.words_read = report.sum_read = report.sum_expected = 0;
+        report.burn_in_passes = 0;
         report.verified = false;
         return report;
     }
@@ -231,7 +265,7 @@ private:
                                           options_.burn_in.size(), report_.why_not);
             return {};
         }
-        runs_ = runs_of(pieces_, options_.key);
+        runs_ = runs_of(pieces_, options_.key, runs_before_);
         return options_.burn_in.empty() ? Result<>{} : reckon();
     }
 
@@ -315,6 +349,7 @@ private:
     ScrubReport report_;
     std::vector<Piece> pieces_;
     std::vector<Run> runs_;
+    std::size_t runs_before_ = 0;  // that the key has made patterns for already
     Address tallies_ = 0;
 };
 

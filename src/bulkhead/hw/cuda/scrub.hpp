@@ -46,10 +46,12 @@ struct ScrubReport {
     std::uint64_t bytes_total = 0;    // as the driver gives it to programs
     std::uint64_t bytes_reached = 0;  // overwritten and read back
     std::uint64_t bytes_left = 0;     // free, and in no piece that could be had
+    std::string why_context_stays;    // why what our own context lies on was not wiped; empty: it was
     std::size_t pieces = 0;
     std::size_t burn_in_passes = 0;  // that were read back as they were written
 
-    std::optional<std::uint64_t> bytes_found;  // that were not zero before; counted in words of four
+    // That were not zero before, of what the first context could reach; counted in words of four.
+    std::optional<std::uint64_t> bytes_found;
     Pass survey, overwrite, verify;
     std::uint64_t bytes_other = 0;  // that differ from what was written
     std::uint64_t words_read = 0;

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -33,6 +34,23 @@ std::vector<pid_t> pids_in(const std::string& text) {
 }
 
 bool lives(pid_t pid) { return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM); }
+
+std::string slurp(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+// A number that a file remembers may be somebody else's by now.
+bool is_daemon(pid_t pid) {
+    return lives(pid) && slurp(fmt::format("/proc/{}/cmdline", pid)).contains("nvidia-cuda-mps-control");
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+    std::istringstream numbers{slurp(fmt::format("/proc/{0}/task/{0}/children", pid))};
+    std::vector<pid_t> children;
+    for (pid_t child = 0; numbers >> child;) children.push_back(child);
+    return children;
+}
 
 Result<> make_folder(const std::string& path) {
     if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return {};
@@ -79,20 +97,20 @@ Result<std::string> Control::say(const std::string& command) {
     return answer;
 }
 
-Result<std::optional<Control>> Control::adopt(Settings settings) {
+std::optional<Control> Control::adopt(Settings settings) {
     Control control{std::move(settings)};
     std::ifstream file{control.pipes() + "/nvidia-cuda-mps-control.pid"};
-    pid_t pid = 0;
-    if (!(file >> pid) || !lives(pid)) return std::optional<Control>{};
-    if (const auto answered = control.say("get_server_list"); !answered) return std::optional<Control>{};
-    control.daemon_ = pid;
-    return std::optional{std::move(control)};
+    if (!(file >> control.daemon_) || !is_daemon(control.daemon_)) return std::nullopt;
+    return control;
 }
 
+bool Control::answers() { return say("get_server_list").has_value(); }
+
 Result<Control> Control::start(Settings settings) {
-    auto running = adopt(settings);
-    if (!running) return std::unexpected(running.error());
-    if (*running) return **std::move(running);
+    if (auto running = adopt(settings)) {
+        if (running->answers()) return *std::move(running);
+        if (const auto gone = running->stop(); !gone) return std::unexpected(gone.error());
+    }
     Control control{std::move(settings)};
     for (const std::string& folder : {control.settings_.folder, control.pipes(), control.logs()})
         if (const auto made = make_folder(folder); !made) return std::unexpected(made.error());
@@ -105,9 +123,7 @@ Result<Control> Control::start(Settings settings) {
                     fmt::format("see {}/control.log", control.logs()));
     const auto until = std::chrono::steady_clock::now() + control.settings_.patience;
     while (std::chrono::steady_clock::now() < until) {
-        auto adopted = adopt(control.settings_);
-        if (!adopted) return std::unexpected(adopted.error());
-        if (*adopted) return **std::move(adopted);
+        if (auto adopted = adopt(control.settings_); adopted && adopted->answers()) return *std::move(adopted);
         std::this_thread::sleep_for(std::chrono::milliseconds{20});
     }
     return fail(Code::timeout,
@@ -115,10 +131,22 @@ Result<Control> Control::start(Settings settings) {
                 fmt::format("see {}/control.log", control.logs()));
 }
 
-// It repeats what is in force: a value it does not like is not refused but left out.
+// The default is what servers begin with that come later; each that there is has its own.
 Result<> Control::limit(const Limits& limits) {
+    if (const auto kept = keeps("", limits); !kept) return kept;
+    const auto running = servers();
+    if (!running) return std::unexpected(running.error());
+    for (const pid_t server : *running)
+        if (const auto kept = keeps(fmt::format(" {}", server), limits); !kept) return kept;
+    return {};
+}
+
+// It repeats what is in force: a value it does not like is not refused but left out.
+Result<> Control::keeps(const std::string& server, const Limits& limits) {
+    const char* const whose = server.empty() ? "default_" : "";
     if (limits.thread_percentage) {
-        const auto answer = say(fmt::format("set_default_active_thread_percentage {}", *limits.thread_percentage));
+        const auto answer =
+            say(fmt::format("set_{}active_thread_percentage{} {}", whose, server, *limits.thread_percentage));
         if (!answer) return std::unexpected(answer.error());
         if (!is_percentage(*answer, *limits.thread_percentage))
             return fail(Code::invalid,
@@ -127,9 +155,10 @@ Result<> Control::limit(const Limits& limits) {
                         "ask for 1 to 100");
     }
     if (limits.memory_mib) {
-        const auto answer = say(fmt::format("set_default_device_pinned_mem_limit 0 {}M", *limits.memory_mib));
+        const auto answer =
+            say(fmt::format("set_{}device_pinned_mem_limit{} 0 {}M", whose, server, *limits.memory_mib));
         if (!answer) return std::unexpected(answer.error());
-        const auto kept = say("get_default_device_pinned_mem_limit 0");
+        const auto kept = say(fmt::format("get_{}device_pinned_mem_limit{} 0", whose, server));
         if (!kept) return std::unexpected(kept.error());
         if (kept->empty())
             return fail(
@@ -190,20 +219,23 @@ Result<> Control::end_client(Client client) {
 }
 
 Result<> Control::stop() {
-    const auto before = servers();
-    const auto said = say("quit");
-    const auto until = std::chrono::steady_clock::now() + settings_.patience;
-    const auto gone = [&] {
-        if (lives(daemon_)) return false;
-        return !before || std::ranges::none_of(*before, lives);
+    std::vector<pid_t> all = children_of(daemon_);  // its servers; one that does not answer has them too
+    all.push_back(daemon_);
+    const auto gone_within = [&](std::chrono::milliseconds patience) {
+        const auto until = std::chrono::steady_clock::now() + patience;
+        while (std::ranges::any_of(all, lives)) {
+            if (std::chrono::steady_clock::now() > until) return false;
+            std::this_thread::sleep_for(std::chrono::milliseconds{10});
+        }
+        return true;
     };
-    while (!gone()) {
-        if (std::chrono::steady_clock::now() > until)
+    if (!say("quit") || !gone_within(settings_.patience)) {
+        for (const pid_t process : all) ::kill(process, SIGKILL);
+        if (!gone_within(settings_.patience))
             return fail(Code::timeout,
-                        fmt::format("the MPS daemon of {} was told to quit and process {} is still there",
-                                    settings_.device, daemon_),
-                        "its clients must end first; see control.log");
-        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+                        fmt::format("the MPS daemon of {} was killed and is still there (process {})", settings_.device,
+                                    daemon_),
+                        "a process that cannot be killed waits for the driver: see dmesg");
     }
     daemon_ = 0;
     return {};

@@ -30,7 +30,7 @@ struct Settings {
     std::chrono::milliseconds patience{60'000};  // machines that are busy start programs slowly
 };
 
-// For clients that come later; those there are keep what they had.
+// For servers and clients that come later; clients there are keep what they had.
 struct Limits {
     std::optional<unsigned> thread_percentage;  // of the multiprocessors: a ceiling, and no reservation
     std::optional<std::uint64_t> memory_mib;    // of device memory, what the driver takes for a client included
@@ -47,8 +47,9 @@ class Control {
 public:
     // Starts the daemon, or takes over the one that runs in this folder already.
     static Result<Control> start(Settings settings);
-    // The one in this folder, if it runs.
-    static Result<std::optional<Control>> adopt(Settings settings);
+    // The one in this folder, if it runs; whether it answers is another matter.
+    static std::optional<Control> adopt(Settings settings);
+    bool answers();
 
     Result<> limit(const Limits& limits);
     Result<> serve(uid_t user);  // a server for that user, before its first client
@@ -56,7 +57,8 @@ public:
     Result<ServerState> state();  // the worst of its servers
     Result<std::vector<Client>> clients();
     Result<> end_client(Client client);
-    // Ends daemon and servers, clients or not, and looks that they are gone.
+    // Ends daemon and servers, clients or not, by its own command or, when that does not do, by a signal; and looks
+    // that they are gone.
     Result<> stop();
 
     // What a client must have to be one. The daemon's device is the only one its clients see.
@@ -69,6 +71,7 @@ private:
     std::string pipes() const { return settings_.folder + "/pipe"; }
     std::string logs() const { return settings_.folder + "/log"; }
     std::vector<std::pair<std::string, std::string>> own_environment() const;
+    Result<> keeps(const std::string& server, const Limits& limits);  // "": those that come later
 
     Settings settings_;
     pid_t daemon_ = 0;

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "bulkhead/hw/program/program.hpp"
+
 namespace bulkhead::mps {
 namespace {
 
@@ -23,7 +25,7 @@ protected:
         fs::remove_all(settings_.folder);
     }
     void TearDown() override {
-        if (auto left = Control::adopt(settings_); left && *left) (void)(*left)->stop();
+        if (auto left = Control::adopt(settings_)) (void)left->stop();
         fs::remove_all(settings_.folder);
     }
     Control started() {
@@ -35,9 +37,7 @@ protected:
 };
 
 TEST_F(Mps, a_daemon_starts_once_and_is_taken_over_afterwards) {
-    const auto none = Control::adopt(settings_);
-    ASSERT_TRUE(none);
-    EXPECT_FALSE(none->has_value());
+    EXPECT_FALSE(Control::adopt(settings_));
     const Control first = started();
     EXPECT_GT(first.daemon(), 0);
     EXPECT_EQ(started().daemon(), first.daemon());
@@ -90,8 +90,43 @@ TEST_F(Mps, after_a_stop_neither_daemon_nor_server_is_left) {
     ASSERT_TRUE(control.stop());
     EXPECT_NE(::kill(daemon, 0), 0);
     EXPECT_NE(::kill(server, 0), 0);
-    EXPECT_FALSE(Control::adopt(settings_).value().has_value());
+    EXPECT_FALSE(Control::adopt(settings_));
     EXPECT_FALSE(control.servers());
+}
+
+TEST_F(Mps, limits_reach_the_servers_there_are) {
+    Control control = started();
+    ASSERT_TRUE(control.limit({.thread_percentage = 25, .memory_mib = 10'240}));
+    ASSERT_TRUE(control.serve(0));
+    EXPECT_TRUE(control.limit({.thread_percentage = 50, .memory_mib = 40'960}));
+    const std::string server = std::to_string(control.servers().value().front());
+    const auto ask = [&](const std::string& question) {
+        return program::run({settings_.program}, control.environment(), question + "\n", std::chrono::seconds{60})
+            ->output;
+    };
+    EXPECT_EQ(ask("get_active_thread_percentage " + server), "50.0\n");
+    EXPECT_EQ(ask("get_device_pinned_mem_limit " + server + " 0"), "40960M\n");
+}
+
+// Stopped as by a debugger: it is there, holds its pipes, and says nothing.
+TEST_F(Mps, a_daemon_that_does_not_answer_is_ended_all_the_same) {
+    settings_.patience = std::chrono::milliseconds{2000};
+    Control control = started();
+    ASSERT_TRUE(control.serve(0));
+    const pid_t daemon = control.daemon(), server = control.servers().value().front();
+    ASSERT_EQ(::kill(daemon, SIGSTOP), 0);
+    EXPECT_TRUE(Control::adopt(settings_)) << "it is not called absent";
+    EXPECT_FALSE(control.answers());
+    const auto stopped = control.stop();
+    EXPECT_TRUE(stopped) << stopped.error().what;
+    EXPECT_NE(::kill(daemon, 0), 0);
+    EXPECT_NE(::kill(server, 0), 0);
+}
+
+TEST_F(Mps, a_number_that_is_somebody_elses_by_now_is_no_daemon) {
+    fs::create_directories(settings_.folder + "/pipe");
+    std::ofstream{settings_.folder + "/pipe/nvidia-cuda-mps-control.pid"} << ::getpid();
+    EXPECT_FALSE(Control::adopt(settings_));
 }
 
 TEST_F(Mps, a_program_that_is_not_there_says_so) {

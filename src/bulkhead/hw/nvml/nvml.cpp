@@ -140,9 +140,34 @@ Result<MemoryUse> Nvml::memory(const std::string& uuid) const {
     return MemoryUse{v1.total, 0, v1.used, v1.free};
 }
 
+Result<> Nvml::set_exclusive(const std::string& uuid, bool on) const {
+    const auto device = find(uuid);
+    if (!device) return std::unexpected(device.error());
+    const std::string doing = fmt::format("set the compute mode of {}", uuid);
+    if (library_->nvmlDeviceSetComputeMode == nullptr)
+        return fail(Code::unavailable, "this NVML cannot " + doing, "use a driver of R450 or later");
+    return library_->check(
+        library_->nvmlDeviceSetComputeMode(*device, on ? ComputeMode::exclusive_process : ComputeMode::normal), doing);
+}
+
+Result<int> Nvml::capability_major(const std::string& uuid) const {
+    const auto device = find(uuid);
+    if (!device) return std::unexpected(device.error());
+    std::int32_t major = 0, minor = 0;
+    if (library_->nvmlDeviceGetCudaComputeCapability == nullptr) return 0;
+    const auto told = library_->check(library_->nvmlDeviceGetCudaComputeCapability(*device, &major, &minor),
+                                      "tell the generation of " + uuid);
+    if (!told) return std::unexpected(told.error());
+    return major;
+}
+
 Result<std::vector<Process>> Nvml::processes(const std::string& uuid) const {
     const auto device = find(uuid);
     if (!device) return std::unexpected(device.error());
+    // Who cannot be asked for is not nobody.
+    if (library_->nvmlDeviceGetComputeRunningProcesses_v3 == nullptr)
+        return fail(Code::unavailable, "this NVML cannot list the processes on " + uuid,
+                    "use a driver of R510 or later");
     std::vector<Process> found;
     for (auto* const list :
          {library_->nvmlDeviceGetComputeRunningProcesses_v3, library_->nvmlDeviceGetGraphicsRunningProcesses_v3,

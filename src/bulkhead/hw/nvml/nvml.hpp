@@ -97,6 +97,10 @@ public:
     Result<Health> health(const std::string& uuid) const;
     Result<std::vector<Link>> links(const std::string& uuid) const;  // none: it has none, or MIG keeps them from use
 
+    // Nobody makes a context there but one process: an MPS server, once it has. Of whole GPUs; false: whoever wants to.
+    Result<> set_exclusive(const std::string& uuid, bool on) const;
+    Result<int> capability_major(const std::string& uuid) const;  // 9: Hopper
+
     // MIG. What waits for a reset answers `unavailable` and says so; what is in use answers `conflict`.
     Result<> set_mig(const std::string& uuid, bool on) const;
     Result<std::vector<Profile>> profiles(const std::string& uuid) const;
