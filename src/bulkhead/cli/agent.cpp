@@ -38,6 +38,7 @@ struct AgentOptions {
     std::int64_t speed = 1000;
     std::string hardware = "model", user;
     agent::GpuHardwareSettings gpu;
+    std::int64_t grace_seconds = 10;
     bool enrol_only = false;
 };
 
@@ -102,10 +103,15 @@ struct Standing {
 // Started before anything here has a thread or a socket. They are this very program, whatever lies at its path now.
 Result<std::unique_ptr<agent::Hands>> start_hands(const AgentOptions& options) {
     const agent::GpuHardwareSettings& gpu = options.gpu;
-    std::vector<std::string> words{"/proc/self/exe", "agent-hands", "--data",    options.folder,
-                                   "--nvml",         gpu.nvml,      "--cuda",    gpu.cuda,
-                                   "--mps",          gpu.mps,       "--runtime", gpu.runtime,
-                                   "--nvidia-smi",   gpu.smi,       "--burn-in", std::to_string(gpu.burn_in_passes)};
+    std::vector<std::string> words{"/proc/self/exe", "agent-hands",
+                                   "--data",         options.folder,
+                                   "--nvml",         gpu.nvml,
+                                   "--cuda",         gpu.cuda,
+                                   "--mps",          gpu.mps,
+                                   "--runtime",      gpu.runtime,
+                                   "--nvidia-smi",   gpu.smi,
+                                   "--burn-in",      std::to_string(gpu.burn_in_passes),
+                                   "--grace",        std::to_string(options.grace_seconds)};
     if (gpu.allow_gpu_reset) words.emplace_back("--allow-gpu-reset");
     if (!gpu.time_slice.empty()) words.insert(words.end(), {"--time-slice", gpu.time_slice});
     return agent::Hands::start(words, asked_to_stop);
@@ -257,6 +263,11 @@ void add_agent(Command program, Context& context) {
                     "Passes of overwriting and reading back before a GPU returns from quarantine. Default: 8.")
         .within(1, 1000)
         .type_name("PASSES");
+    command
+        .add_option("--grace", options->grace_seconds,
+                    "Seconds between SIGTERM and SIGKILL, for whoever can hear the first. Default: 10.")
+        .within(0, 180)
+        .type_name("SECONDS");
     command.add_option("--runtime", options->gpu.runtime, "The OCI runtime. Default: /usr/bin/crun.")
         .type_name("PROGRAM");
     command.add_option("--data", options->folder, "Where identity, journal and model are kept.")

@@ -98,7 +98,12 @@ void add_agent_hands(Command program, Context& context) {
     command.add_option("--time-slice", settings->time_slice, "How long a turn is.").type_name("LENGTH");
     command.add_flag("--allow-gpu-reset", settings->allow_gpu_reset, "Reset them at all.");
     command.add_option("--burn-in", settings->burn_in_passes, "Passes before a GPU returns.").type_name("PASSES");
-    command.callback([settings, &context] { context.status = run_hands(*settings, context); });
+    auto grace_seconds = std::make_shared<std::int64_t>(settings->grace.ms / 1000);
+    command.add_option("--grace", *grace_seconds, "Between SIGTERM and SIGKILL.").type_name("SECONDS");
+    command.callback([settings, grace_seconds, &context] {
+        settings->grace = Duration{*grace_seconds * 1000};
+        context.status = run_hands(*settings, context);
+    });
 }
 
 }  // namespace bulkhead::cli

@@ -3,12 +3,32 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "bulkhead/audit/tile_reader.hpp"
 #include "bulkhead/evidence/record.hpp"
 
 namespace bulkhead::shell {
+
+namespace {
+
+constexpr std::chrono::seconds checkpoint_within{2};  // a disk that refuses it keeps nobody waiting for long
+
+struct Signed {
+    std::string note;
+    evidence::Checkpoint checkpoint;
+};
+Result<Signed> newest_of(const audit::TileReader& tiles, const evidence::VerifierKey& log) {
+    auto note = tiles.note();
+    if (!note) return std::unexpected(note.error());
+    auto checkpoint = evidence::open_checkpoint(*note, log);
+    if (!checkpoint) return std::unexpected(checkpoint.error());
+    return Signed{*std::move(note), *std::move(checkpoint)};
+}
+
+}  // namespace
 
 Certificates::Certificates(store::Options store, std::string tiles, evidence::VerifierKey log)
     : store_{std::move(store)}, tiles_{std::move(tiles)}, log_{std::move(log)} {}
@@ -30,6 +50,15 @@ Result<std::vector<Leaf>> Certificates::leaves(std::int64_t first, std::int64_t 
     auto found = (*from)->leaves(first, count);
     if (!found) reader_.reset();  // a connection that failed is not trusted again
     return found;
+}
+
+Result<std::int64_t> Certificates::leaves_committed() {
+    const auto from = reader();
+    if (!from) return std::unexpected(from.error());
+    const auto position = (*from)->position();
+    if (position) return position->log_size;
+    reader_.reset();
+    return std::unexpected(position.error());
 }
 
 // The log only grows, so each leaf is looked at once.
@@ -83,12 +112,18 @@ Result<std::vector<evidence::Certificate>> Certificates::of(About about, const s
                     about == About::lease ? "a lease is wiped when it ends; ask again when it is closed"
                                           : "ask again when something on it was wiped");
     };
-    const auto note = tiles->note();
-    if (!note && note.error().code == Code::not_found) return none();  // nothing was published yet
-    if (!note) return std::unexpected(note.error());
-    const auto checkpoint = evidence::open_checkpoint(*note, log_);
-    if (!checkpoint) return std::unexpected(checkpoint.error());
-    if (auto indexed = index_up_to(static_cast<std::int64_t>(checkpoint->size)); !indexed)
+    const auto committed = leaves_committed();
+    if (!committed) return std::unexpected(committed.error());
+    // Whoever has seen a lease end may ask a moment before the next checkpoint is signed.
+    auto newest = newest_of(*tiles, log_);
+    for (const auto until = std::chrono::steady_clock::now() + checkpoint_within;
+         (!newest || std::cmp_less(newest->checkpoint.size, *committed)) && std::chrono::steady_clock::now() < until;
+         newest = newest_of(*tiles, log_))
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    if (!newest && newest.error().code == Code::not_found) return none();  // nothing was published yet
+    if (!newest) return std::unexpected(newest.error());
+    const auto& [note, checkpoint] = *newest;
+    if (auto indexed = index_up_to(static_cast<std::int64_t>(checkpoint.size)); !indexed)
         return std::unexpected(indexed.error());
 
     const auto& index = about == About::lease ? by_lease_ : by_node_;
@@ -96,16 +131,16 @@ Result<std::vector<evidence::Certificate>> Certificates::of(About about, const s
     if (found == index.end()) return none();
     std::vector<evidence::Certificate> out;
     for (auto it = found->second.rbegin(); it != found->second.rend() && out.size() < limit; ++it) {
-        if (std::cmp_greater_equal(*it, checkpoint->size)) continue;
-        auto record = prove(*it, checkpoint->size);
+        if (std::cmp_greater_equal(*it, checkpoint.size)) continue;
+        auto record = prove(*it, checkpoint.size);
         if (!record) return std::unexpected(record.error());
-        evidence::Certificate certificate{.record = *std::move(record), .checkpoint = *note};
+        evidence::Certificate certificate{.record = *std::move(record), .checkpoint = note};
         const auto read = evidence::read_record(certificate.record.payload);
         if (read && read->evidence)
             if (const auto key = keys_.find(read->node + '/' + read->evidence->key); key != keys_.end()) {
                 // A key that was retired and came back was added more than once.
                 const auto after = std::ranges::upper_bound(key->second, *it);
-                auto added = prove(after == key->second.begin() ? *after : *std::prev(after), checkpoint->size);
+                auto added = prove(after == key->second.begin() ? *after : *std::prev(after), checkpoint.size);
                 if (!added) return std::unexpected(added.error());
                 certificate.key = *std::move(added);
             }

@@ -29,6 +29,7 @@ public:
 
 private:
     Result<store::Reader*> reader();
+    Result<std::int64_t> leaves_committed();
     Result<> index_up_to(std::int64_t size);
     Result<evidence::ProvenLeaf> prove(std::int64_t index, std::uint64_t size);
 
