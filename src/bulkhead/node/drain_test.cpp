@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr UnitKind memory = UnitKind::memory;
+constexpr UnitKind gpu_memory = UnitKind::memory;
 
 TEST(NodeDrain, its_hello_names_the_gpus_that_are_drained_and_why) {
     Rig rig{{.gpus = 4}};
@@ -20,13 +20,13 @@ TEST(NodeDrain, its_hello_names_the_gpus_that_are_drained_and_why) {
         return groups;
     };
     EXPECT_THAT(told(), ElementsAre(std::pair{4, ""}));
-    rig.carry(rig.executor->on_fault(rig.now, {memory, 1, "Xid 63", true}));
+    rig.carry(rig.executor->on_fault(rig.now, {gpu_memory, 1, "Xid 63", true}));
     EXPECT_THAT(told(), ElementsAre(std::pair{1, ""}, std::pair{1, "Xid 63"}, std::pair{2, ""}));
-    rig.carry(rig.executor->on_fault(rig.now, {memory, 3, "Xid 92", true}));
+    rig.carry(rig.executor->on_fault(rig.now, {gpu_memory, 3, "Xid 92", true}));
     rig.restart();
     EXPECT_THAT(told(),
                 ElementsAre(std::pair{1, ""}, std::pair{1, "Xid 63"}, std::pair{1, ""}, std::pair{1, "Xid 92"}));
-    rig.order(Sanitize{.wipes = {{.kind = memory, .device = 1, .size = 8, .ticket = rig.key(), .burn_in = true}}});
+    rig.order(Sanitize{.wipes = {{.kind = gpu_memory, .device = 1, .size = 8, .ticket = rig.key(), .burn_in = true}}});
     EXPECT_THAT(told(), ElementsAre(std::pair{3, ""}, std::pair{1, "Xid 92"}));
 }
 
@@ -37,7 +37,7 @@ TEST(NodeDrain, is_said_again_after_a_wipe_and_not_after_a_burn_in) {
     rig.clean_all();
     const Prepare stays = rig.half(4);
     rig.order(stays);
-    rig.carry(rig.executor->on_fault(rig.now, {memory, 0, "Xid 63", true}));
+    rig.carry(rig.executor->on_fault(rig.now, {gpu_memory, 0, "Xid 63", true}));
     const auto faults_after = [&](decltype(Order::what) what) {
         rig.carry(rig.executor->on_ack(rig.executor->ledger().reports));
         rig.reports.clear();
@@ -46,11 +46,11 @@ TEST(NodeDrain, is_said_again_after_a_wipe_and_not_after_a_burn_in) {
         return rig.all<FaultReport>().size();
     };
     const auto part = [&](bool burn_in) {
-        return Sanitize{.wipes = {{.kind = memory, .size = 4, .ticket = rig.key(), .burn_in = burn_in}}};
+        return Sanitize{.wipes = {{.kind = gpu_memory, .size = 4, .ticket = rig.key(), .burn_in = burn_in}}};
     };
     EXPECT_EQ(faults_after(part(false)), 1u);
     EXPECT_EQ(faults_after(part(true)), 0u);
-    EXPECT_TRUE(rig.executor->ledger().draining.contains({memory, 0})) << "the other half is somebody's";
+    EXPECT_TRUE(rig.executor->ledger().draining.contains({gpu_memory, 0})) << "the other half is somebody's";
     EXPECT_EQ(faults_after(rig.release_of(stays)), 1u);
 }
 

@@ -104,7 +104,7 @@ Case good_confidential() {
     return made;
 }
 
-// MPS between two tenants of one domain, both of whom accept that they fall together.
+// MPS by a tenant that would accept others of its domain on its GPU, and that they fall together.
 Case good_mps() {
     Case made = good_mig();
     made.policy().threatModel = made.contract.threatModel = ThreatModel::internal;

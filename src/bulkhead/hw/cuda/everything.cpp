@@ -9,7 +9,6 @@ namespace bulkhead::cuda {
 
 namespace {
 
-constexpr std::uint64_t page = 2 << 20;      // memory comes in pages of this size
 constexpr std::uint64_t last_try = 4 << 10;  // smaller pieces are parts of pages that are ours already
 
 // Largest first: half of what was refused, then half of that, until not even a few kilobytes are left. Memory that the
@@ -21,17 +20,17 @@ Result<std::vector<T>> everything(Context& context, std::uint64_t smallest,
     for (int rounds = 0; rounds < 4; ++rounds) {
         const auto memory = context.memory();
         if (!memory) return std::unexpected(memory.error());
-        if (rounds > 0 && memory->free < 4 * page) break;
+        if (rounds > 0 && memory->free < 4 * page_bytes) break;
         if (rounds > 0) std::this_thread::sleep_for(std::chrono::milliseconds{20});
-        std::uint64_t wanted = memory->free / page * page;
-        if (wanted == 0) wanted = page;
+        std::uint64_t wanted = memory->free / page_bytes * page_bytes;
+        if (wanted == 0) wanted = page_bytes;
         while (wanted >= smallest) {
             auto had = (context.*take)(wanted);
             if (!had) return std::unexpected(had.error());
             if (*had) {
                 pieces.push_back(**std::move(had));
             } else {
-                wanted = wanted > 2 * page ? wanted / 2 / page * page : wanted / 2;
+                wanted = wanted > 2 * page_bytes ? wanted / 2 / page_bytes * page_bytes : wanted / 2;
             }
         }
     }
@@ -49,7 +48,7 @@ Result<std::vector<Piece>> take_everything(Context& context) {
 }
 
 Result<std::vector<Holding>> hold_everything(Context& context) {
-    auto held = everything<Holding>(context, page, &Context::hold);
+    auto held = everything<Holding>(context, page_bytes, &Context::hold);
     if (held) std::ranges::sort(*held, {}, [](const Holding& holding) { return larger_first(holding.piece()); });
     return held;
 }

@@ -90,8 +90,9 @@ private:
 
     // `context_bytes`: what a new context takes. So much is set apart where the next one will be made.
     Result<> take(std::uint64_t context_bytes) {
-        constexpr std::uint64_t page = 2 << 20, more = 64 << 20, place_max = std::uint64_t{2} << 30;
-        const std::uint64_t place = (std::min(context_bytes + more, place_max) + page - 1) / page * page;
+        constexpr std::uint64_t more = 64 << 20, place_max = std::uint64_t{2} << 30;
+        const std::uint64_t place =
+            (std::min(context_bytes + more, place_max) + page_bytes - 1) / page_bytes * page_bytes;
         auto pieces = hold_with_place(place);
         if (!pieces) {
             report_.why_context_stays = pieces.error().what;
