@@ -99,9 +99,15 @@ private:
         int joining = 0;    // who count on it and have no record yet
     };
     Result<> begin_shared(const StartTenant& what, const Devices& devices);
-    Result<> begin_daemon(const std::string& folder, const mps::Limits& limits) const;
+    struct Company {  // of one device: its tenant's leases
+        mps::Limits limits;
+        std::size_t leases = 0;
+        std::uint32_t user = 0;
+        void widen(const mps::Limits& other);
+    };
+    Result<> begin_daemon(const std::string& folder, const Company& company) const;
     Result<> end_daemon(const std::string& folder) const;
-    Result<mps::Limits> limits_on(const std::string& folder, mps::Limits own, std::size_t& leases);
+    Company company_on(const std::string& folder, Key but);
     Result<> has_room(const GpuPart& part, std::size_t leases) const;
     void end_clients(Key lease, const std::string& folder);
     void look_after_daemons();

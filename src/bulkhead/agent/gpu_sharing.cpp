@@ -42,24 +42,32 @@ std::uint64_t number_in(const container::TenantSpec& spec, std::string_view name
 }  // namespace
 
 // The server's own limits: variables of a client are the client's to drop. And its own device: with a mode in which
-// nobody else makes a context there, who drops the way to the server finds the GPU taken. Instances have no mode.
-Result<> GpuHardware::begin_daemon(const std::string& folder, const mps::Limits& limits) const {
+// nobody else makes a context there, and a server that has one before the first client comes, who drops the way to it
+// finds the GPU taken. Instances have no mode. The folder comes first: it says that something may have to be undone.
+Result<> GpuHardware::begin_daemon(const std::string& folder, const Company& company) const {
     const std::string uuid = device_of(folder);
+    ::mkdir(folder.c_str(), 0755);
     if (is_whole(uuid))
         if (const auto alone = nvml_.set_exclusive(uuid, true); !alone) return alone;
     auto control = mps::Control::start({.program = settings_.mps, .folder = folder, .device = uuid});
     if (!control) return std::unexpected(control.error());
-    return control->limit(limits);
+    if (const auto limited = control->limit(company.limits); !limited) return limited;
+    const auto servers = control->servers();
+    if (!servers) return std::unexpected(servers.error());
+    return servers->empty() ? control->serve(company.user) : Result<>{};
 }
 
-// In this order: what is still there says to the next agent that something is left to do.
+// In this order: what is still there says to the next agent that something is left to do. A GPU that is lost has no
+// mode, and keeps nobody.
 Result<> GpuHardware::end_daemon(const std::string& folder) const {
     const std::string uuid = device_of(folder);
     if (auto control = mps::Control::adopt({.program = settings_.mps, .folder = folder, .device = uuid}))
         if (const auto gone = control->stop(); !gone) return gone;
-    if (is_whole(uuid))
-        if (const auto open = nvml_.set_exclusive(uuid, false); !open && open.error().code != Code::not_found)
-            return open;
+    const auto gpus = nvml_.gpus();
+    if (!gpus) return std::unexpected(gpus.error());
+    const auto gpu = std::ranges::find(*gpus, uuid, &nvml::Gpu::uuid);
+    if (gpu != gpus->end() && !gpu->lost)
+        if (const auto open = nvml_.set_exclusive(uuid, false); !open) return open;
     std::error_code failed;
     std::filesystem::remove_all(folder, failed);
     if (failed)
@@ -70,24 +78,25 @@ Result<> GpuHardware::end_daemon(const std::string& folder) const {
 
 // All clients of a server are one tenant's, as a contract has it; what one of its leases may have, the server lets all
 // have, and each is held to its own by its variables.
-Result<mps::Limits> GpuHardware::limits_on(const std::string& folder, mps::Limits own, std::size_t& leases) {
+GpuHardware::Company GpuHardware::company_on(const std::string& folder, Key but) {
     const std::scoped_lock lock{tenants_mutex_};
-    const auto known = tenants_.leases();
-    if (!known) return std::unexpected(known.error());
-    leases = 0;
-    for (const Key lease : *known) {
+    Company company;
+    for (const Key lease : tenants_.leases().value_or(std::vector<Key>{})) {
         const auto pipes = pipes_of(lease);
-        if (!pipes) return std::unexpected(pipes.error());
         const auto spec = tenants_.spec(lease);
-        if (*pipes != folder || !spec || !*spec) continue;
-        ++leases;
-        own.thread_percentage =
-            std::max(own.thread_percentage.value_or(0),
-                     static_cast<unsigned>(number_in(**spec, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "")));
-        own.memory_mib =
-            std::max(own.memory_mib.value_or(0), number_in(**spec, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0="));
+        if (lease == but || !pipes || *pipes != folder || !spec || !*spec) continue;
+        ++company.leases;
+        company.user = (*spec)->ids.first;
+        company.widen(
+            {.thread_percentage = static_cast<unsigned>(number_in(**spec, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "")),
+             .memory_mib = number_in(**spec, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=")});
     }
-    return own;
+    return company;
+}
+
+void GpuHardware::Company::widen(const mps::Limits& other) {
+    limits.thread_percentage = std::max(limits.thread_percentage.value_or(0), other.thread_percentage.value_or(0));
+    limits.memory_mib = std::max(limits.memory_mib.value_or(0), other.memory_mib.value_or(0));
 }
 
 Result<> GpuHardware::begin_shared(const StartTenant& what, const Devices& devices) {
@@ -100,6 +109,13 @@ Result<> GpuHardware::begin_shared(const StartTenant& what, const Devices& devic
     if (!memory) return std::unexpected(memory.error());
     const auto percent = std::max<std::int64_t>(1, share / 10);
     const std::uint64_t mib = memory->total / 1000 * static_cast<std::uint64_t>(share) >> 20;
+    const auto user = [&]() -> Result<std::uint32_t> {
+        const std::scoped_lock lock{tenants_mutex_};
+        const auto ids = ids_of(what.tenant);
+        if (!ids) return std::unexpected(ids.error());
+        return ids->first;
+    }();
+    if (!user) return std::unexpected(user.error());
     const std::string above = run_folder_ + "/mps", folder = above + "/" + file_name(uuid);
     ::mkdir(above.c_str(), 0755);
     // As the tenant sees them: the folder itself lies where tenants have nothing. The client's own variables can only
@@ -112,14 +128,15 @@ Result<> GpuHardware::begin_shared(const StartTenant& what, const Devices& devic
     Sharing& sharing = join(folder);
     Result<> begun;
     {
+        // Until its record is written: who comes next counts with it.
         const std::scoped_lock alone{sharing.daemon};
-        std::size_t there = 0;
-        const auto limits =
-            limits_on(folder, {.thread_percentage = static_cast<unsigned>(percent), .memory_mib = mib}, there);
-        begun = limits ? has_room(what.gpus.front(), there) : std::unexpected(limits.error());
-        if (begun) begun = begin_daemon(folder, *limits);
+        Company company = company_on(folder, what.lease);
+        company.widen({.thread_percentage = static_cast<unsigned>(percent), .memory_mib = mib});
+        company.user = *user;
+        begun = has_room(what.gpus.front(), company.leases);
+        if (begun) begun = begin_daemon(folder, company);
+        if (begun) begun = begin_start(what, devices, shared);
     }
-    if (begun) begun = begin_start(what, devices, shared);
     {
         const std::scoped_lock lock{tenants_mutex_};
         --sharing.joining;  // its record says now that it is there, or it is not
@@ -219,31 +236,36 @@ void GpuHardware::look_after_daemons() {
             if (const auto pipes = pipes_of(lease); pipes && !pipes->empty()) folders.insert(*pipes);
     }
     for (const std::string& folder : folders) {
+        {
+            const std::scoped_lock lock{mutex_};
+            if (stopping_) return;
+        }
         Sharing* const sharing = [&] {
             const std::scoped_lock lock{tenants_mutex_};
             return &sharing_[folder];
         }();
         const std::scoped_lock alone{sharing->daemon};  // nobody takes it down meanwhile
-        std::size_t there = 0;
-        const auto limits = limits_on(folder, {}, there);
-        if (!limits || there == 0) continue;
+        const Company company = company_on(folder, nobody);
+        if (company.leases == 0) continue;
         auto control = mps::Control::adopt(
             {.program = settings_.mps, .folder = folder, .device = device_of(folder), .patience = answer_within});
         if (control && control->answers()) continue;
-        if (const auto begun = begin_daemon(folder, *limits); !begun)
+        if (const auto begun = begin_daemon(folder, company); !begun)
             fmt::print(stderr, "the MPS daemon of {} is gone: {}\n", device_of(folder), begun.error().what);
     }
 }
 
 // Before a signal ends it: killing a client whose work is queued has no defined result.
 void GpuHardware::end_clients(Key lease, const std::string& folder) {
+    const auto until = std::chrono::steady_clock::now() + answer_within;
     auto control = mps::Control::adopt(
         {.program = settings_.mps, .folder = folder, .device = device_of(folder), .patience = answer_within});
     const auto inside = tenants_.processes(lease);
     const auto clients = control ? control->clients() : Result<std::vector<mps::Client>>{};
     if (!inside || !clients) return;
     for (const mps::Client& client : *clients)
-        if (std::ranges::find(*inside, client.pid) != inside->end()) (void)control->end_client(client);
+        if (std::ranges::find(*inside, client.pid) != inside->end() && std::chrono::steady_clock::now() < until)
+            (void)control->end_client(client);
 }
 
 void GpuHardware::watch_daemons() {
@@ -257,14 +279,19 @@ void GpuHardware::watch_daemons() {
             std::this_thread::sleep_for(std::chrono::milliseconds{50});
         }
         look_after_daemons();
+        end_unused_daemons();
     }
 }
 
-// Daemons that an agent started and was killed before anybody was on them.
+// Daemons that nobody is on: of an agent that was killed before anybody was, or that did not go when they should.
 void GpuHardware::end_unused_daemons() {
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator{run_folder_ + "/mps", none})
-        static_cast<void>(leave_daemon(entry.path().string(), nobody, [] { return Result<>{}; }));
+    std::vector<std::string> folders;
+    for (std::filesystem::directory_iterator at{run_folder_ + "/mps", none}, end; !none && at != end;
+         at.increment(none))
+        folders.push_back(at->path().string());
+    for (const std::string& folder : folders)
+        static_cast<void>(leave_daemon(folder, nobody, [] { return Result<>{}; }));
 }
 
 }  // namespace bulkhead::agent

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -194,6 +195,12 @@ OperationResult GpuHardware::carry(const StartTenant& what) {
             return could_not(health.error());
         else if (const auto unfit = health->unfit())
             return {.ok = false, .why = fmt::format("{}: {}", (*gpu)->uuid, *unfit)};
+        // Of an MPS server that is gone, and whose agent was killed at the wrong moment.
+        if (const bool by_server = what.mechanism == Mechanism::mps; part.profile.empty() && !by_server) {
+            const auto exclusive = nvml_.is_exclusive((*gpu)->uuid);
+            if (exclusive && *exclusive)
+                if (const auto open = nvml_.set_exclusive((*gpu)->uuid, false); !open) return could_not(open.error());
+        }
         // A whole GPU is handed out whole.
         if (part.profile.empty() && (*gpu)->mig) {
             const auto now = nvml_.gpus();
@@ -298,11 +305,16 @@ OperationResult GpuHardware::carry(const StopTenant& what) {
     {
         const std::scoped_lock lock{tenants_mutex_};
         server = pipes_of(what.lease).value_or("");
+    }
+    if (!server.empty() && !tenants_.hears(what.lease, SIGTERM).value_or(true))
+        end_clients(what.lease, std::exchange(server, ""));
+    {
+        const std::scoped_lock lock{tenants_mutex_};
         const Duration grace = server.empty() ? settings_.grace : Duration{settings_.grace.ms + 2000};
         if (const auto begun = tenants_.begin_stop(what.lease, grace); !begun) return could_not(begun.error());
     }
     const auto asked_until = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings_.grace.ms};
-    const auto until = asked_until + std::chrono::minutes{1};
+    const auto until = asked_until + std::chrono::seconds{90};
     while (true) {
         if (!server.empty() && std::chrono::steady_clock::now() >= asked_until)
             end_clients(what.lease, std::exchange(server, ""));

@@ -44,7 +44,7 @@ protected:
                      .scrub = {BULKHEAD_PROGRAM, "scrub"},
                      .tenant_program = fs::path{BULKHEAD_PROGRAM}.parent_path() / "bulkhead-tenant",
                      .grace = Duration{200},
-                     .health_every = Duration{50}};
+                     .health_every = Duration{200}};
     }
     void TearDown() override {
         hardware_.reset();
@@ -467,9 +467,39 @@ TEST_F(GpuAgent, while_a_gpu_is_shared_by_mps_nobody_gets_past_its_server) {
     const OperationResult started = carry(start);
     ASSERT_TRUE(started.ok) << started.why;
     EXPECT_EQ(mode(), driver::ComputeMode::exclusive_process);
+    for (const fs::directory_entry& entry : fs::directory_iterator{places().run_folder + "/mps"}) {
+        auto control = mps::Control::adopt({.program = settings_.mps, .folder = entry.path(), .device = {}});
+        ASSERT_TRUE(control);
+        EXPECT_EQ(control->servers().value().size(), 1u) << "before its first client comes";
+    }
     ASSERT_TRUE(carry(StopTenant{9}).ok);
     EXPECT_EQ(mode(), driver::ComputeMode::normal);
     EXPECT_TRUE(fs::is_empty(places().run_folder + "/mps")) << "pipes and logs are gone";
+}
+
+TEST_F(GpuAgent, who_shared_a_gpu_by_mps_can_leave_it_when_it_is_lost) {
+    open("2 x h200-141gb");
+    if (!hardware_) return;
+    StartTenant start = on_half(9);
+    start.program.words = {"/bin/sh", "-c", "sleep 600"};
+    ASSERT_TRUE(carry(start).ok);
+    simulate({"lose", "--gpu", "0"});
+    const OperationResult stopped = carry(StopTenant{9});
+    EXPECT_TRUE(stopped.ok) << stopped.why;
+    EXPECT_EQ(mps_daemons(), 0);
+}
+
+// As an agent leaves it that was killed at the wrong moment.
+TEST_F(GpuAgent, a_gpu_is_open_to_whoever_has_all_of_it) {
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    const auto nvml = nvml::Nvml::open(settings_.nvml);
+    ASSERT_TRUE(nvml);
+    const std::string uuid = nvml->gpus()->front().uuid;
+    ASSERT_TRUE(nvml->set_exclusive(uuid, true));
+    StartTenant start{.lease = 9, .tier = Tier::process, .gpus = {{.gpu = 0, .start = 0, .size = 8}}, .tenant = "acme"};
+    ASSERT_TRUE(carry(start).ok);
+    EXPECT_FALSE(nvml->is_exclusive(uuid).value());
 }
 
 TEST_F(GpuAgent, shares_an_instance_by_mps_too) {
@@ -534,9 +564,9 @@ TEST_F(GpuAgent, a_daemon_that_nobody_came_to_is_taken_down_by_the_next_agent) {
     ASSERT_TRUE(carry(neighbour).ok);
     const mps::Settings unused{
         .program = settings_.mps, .folder = places().run_folder + "/mps/GPU-0", .device = "GPU-0"};
+    hardware_.reset();
     ASSERT_TRUE(mps::Control::start(unused));
     EXPECT_EQ(mps_daemons(), 2);
-    hardware_.reset();
     hardware_ = *agent::GpuHardware::open(settings_);
     EXPECT_EQ(mps_daemons(), 1) << "somebody is on that one";
     EXPECT_TRUE(carry(StopTenant{10}).ok);

@@ -147,8 +147,8 @@ TEST_F(Drain, is_over_when_all_of_the_gpu_has_passed_a_burn_in) {
     EXPECT_EQ(shown(gpu).draining, "");
     EXPECT_EQ(plane.logged("drain-over"), 1);
     EXPECT_EQ(in_state(gpu, CleanState::quarantined), 0);
-    const auto other = static_cast<std::uint16_t>(1 - gpu);
-    strike(other);
+    const auto spare = static_cast<std::uint16_t>(1 - gpu);
+    strike(spare);
     submit("three", "count: 1, mechanism: whole");
     EXPECT_EQ(gpu_of("three"), gpu) << "it is a GPU like others again";
 }

@@ -8,7 +8,7 @@ namespace bulkhead::shell {
 
 namespace {
 
-constexpr std::string_view file = "the body";
+constexpr std::string_view the_body = "the body";
 
 // Nothing said is fine: JSON can be told from YAML by its first byte.
 bool is_readable(std::string_view content_type) {
@@ -25,7 +25,7 @@ std::expected<std::vector<AnyObject>, Problem> read_objects(const Request& reque
     if (!is_readable(request.head.content_type))
         return std::unexpected(Problem{
             .error = {Code::invalid, "a body of this type is not read here", "send JSON or YAML"}, .status = 415});
-    const SourceText source{std::string{file}, request.body};
+    const SourceText source{std::string{the_body}, request.body};
     Loaded loaded = load({&source, 1});
     if (!loaded.errors.empty()) {
         constexpr std::size_t most = 100;

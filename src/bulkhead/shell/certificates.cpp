@@ -14,7 +14,7 @@ namespace bulkhead::shell {
 
 namespace {
 
-constexpr std::chrono::seconds checkpoint_within{2};  // a disk that refuses it keeps nobody waiting for long
+constexpr std::chrono::milliseconds checkpoint_within{500};  // a disk that refuses it keeps nobody waiting for long
 
 struct Signed {
     std::string note;
@@ -102,7 +102,25 @@ Result<evidence::ProvenLeaf> Certificates::prove(std::int64_t index, std::uint64
     return evidence::proven_leaf(static_cast<std::uint64_t>(index), leaf->salt, leaf->payload, *proof);
 }
 
+// Whoever has seen a lease end may ask a moment before the next checkpoint is signed. Without the lock: others need not
+// wait.
+void Certificates::wait_for_what_is_committed() {
+    const auto committed = [&] {
+        const std::lock_guard lock{mutex_};
+        return leaves_committed().value_or(0);
+    }();
+    const auto tiles = audit::TileReader::open(tiles_);
+    for (const auto until = std::chrono::steady_clock::now() + checkpoint_within;
+         tiles && committed > 0 && std::chrono::steady_clock::now() < until;) {
+        const auto newest = newest_of(*tiles, log_);
+        const std::uint64_t size = newest ? newest->checkpoint.size : 0;
+        if (std::cmp_greater_equal(size, committed) || (!newest && newest.error().code != Code::not_found)) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    }
+}
+
 Result<std::vector<evidence::Certificate>> Certificates::of(About about, const std::string& name, std::size_t limit) {
+    wait_for_what_is_committed();
     const std::lock_guard lock{mutex_};
     const auto tiles = audit::TileReader::open(tiles_);
     if (!tiles) return std::unexpected(tiles.error());
@@ -112,14 +130,7 @@ Result<std::vector<evidence::Certificate>> Certificates::of(About about, const s
                     about == About::lease ? "a lease is wiped when it ends; ask again when it is closed"
                                           : "ask again when something on it was wiped");
     };
-    const auto committed = leaves_committed();
-    if (!committed) return std::unexpected(committed.error());
-    // Whoever has seen a lease end may ask a moment before the next checkpoint is signed.
-    auto newest = newest_of(*tiles, log_);
-    for (const auto until = std::chrono::steady_clock::now() + checkpoint_within;
-         (!newest || std::cmp_less(newest->checkpoint.size, *committed)) && std::chrono::steady_clock::now() < until;
-         newest = newest_of(*tiles, log_))
-        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    const auto newest = newest_of(*tiles, log_);
     if (!newest && newest.error().code == Code::not_found) return none();  // nothing was published yet
     if (!newest) return std::unexpected(newest.error());
     const auto& [note, checkpoint] = *newest;

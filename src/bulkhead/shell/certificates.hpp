@@ -30,6 +30,7 @@ public:
 private:
     Result<store::Reader*> reader();
     Result<std::int64_t> leaves_committed();
+    void wait_for_what_is_committed();
     Result<> index_up_to(std::int64_t size);
     Result<evidence::ProvenLeaf> prove(std::int64_t index, std::uint64_t size);
 

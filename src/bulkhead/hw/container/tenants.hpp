@@ -59,6 +59,7 @@ public:
     // SIGTERM to everybody; who is left after the grace is killed, whoever asks `stopped` then.
     Result<> begin_stop(LeaseKey lease, Duration grace);
     // True: no process of the lease is left, the keeper among them. A lease nobody knows is stopped.
+    Result<bool> hears(LeaseKey lease, int signal) const { return group(lease).hears(Room::tenant, signal); }
     Result<std::vector<pid_t>> processes(LeaseKey lease) const { return group(lease).processes(Room::tenant); }
     Result<bool> stopped(LeaseKey lease);
 

@@ -1,13 +1,17 @@
 #include "bulkhead/hw/mps/control.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -46,10 +50,55 @@ bool is_daemon(pid_t pid) {
 }
 
 std::vector<pid_t> children_of(pid_t pid) {
-    std::istringstream numbers{slurp(fmt::format("/proc/{0}/task/{0}/children", pid))};
     std::vector<pid_t> children;
-    for (pid_t child = 0; numbers >> child;) children.push_back(child);
+    std::error_code gone;
+    namespace fs = std::filesystem;
+    for (fs::directory_iterator at{fmt::format("/proc/{}/task", pid), gone}, end; !gone && at != end;
+         at.increment(gone)) {
+        std::istringstream numbers{slurp(at->path() / "children")};
+        for (pid_t child = 0; numbers >> child;) children.push_back(child);
+    }
     return children;
+}
+
+// Processes as they are now, and nobody who has their number later.
+class Held {
+public:
+    explicit Held(const std::vector<pid_t>& pids) {
+        for (const pid_t pid : pids)
+            if (const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); handle >= 0)
+                handles_.push_back(handle);
+    }
+    ~Held() {
+        for (const int handle : handles_) ::close(handle);
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+    bool gone_within(std::chrono::milliseconds patience) const {
+        const auto until = std::chrono::steady_clock::now() + patience;
+        return std::ranges::all_of(handles_, [&](int handle) {
+            const auto left =
+                std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+            pollfd ended{.fd = handle, .events = POLLIN, .revents = 0};
+            return ::poll(&ended, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) == 1;
+        });
+    }
+    void kill() const {
+        for (const int handle : handles_) ::syscall(SYS_pidfd_send_signal, handle, SIGKILL, nullptr, 0);
+    }
+
+private:
+    std::vector<int> handles_;
+};
+
+// "2G", "40960M": what it was set to, as the daemon prints it. Nothing: in other words.
+std::optional<std::uint64_t> mib_of(const std::string& text) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string_view unit{end, text.data() + text.size()};
+    if (error != std::errc{} || (unit != "G" && unit != "M")) return std::nullopt;
+    return unit == "G" ? number << 10 : number;
 }
 
 Result<> make_folder(const std::string& path) {
@@ -148,6 +197,7 @@ Result<> Control::keeps(const std::string& server, const Limits& limits) {
         const auto answer =
             say(fmt::format("set_{}active_thread_percentage{} {}", whose, server, *limits.thread_percentage));
         if (!answer) return std::unexpected(answer.error());
+        if (!server.empty() && answer->contains("not found")) return {};  // it has ended meanwhile
         if (!is_percentage(*answer, *limits.thread_percentage))
             return fail(Code::invalid,
                         fmt::format("the MPS daemon of {} keeps {} percent of the multiprocessors, not {}",
@@ -160,7 +210,8 @@ Result<> Control::keeps(const std::string& server, const Limits& limits) {
         if (!answer) return std::unexpected(answer.error());
         const auto kept = say(fmt::format("get_{}device_pinned_mem_limit{} 0", whose, server));
         if (!kept) return std::unexpected(kept.error());
-        if (kept->empty())
+        if (!server.empty() && kept->contains("not found")) return {};
+        if (kept->empty() || mib_of(*kept).value_or(*limits.memory_mib) != *limits.memory_mib)
             return fail(
                 Code::invalid,
                 fmt::format("the MPS daemon of {} keeps no limit of {} MiB", settings_.device, *limits.memory_mib),
@@ -219,19 +270,12 @@ Result<> Control::end_client(Client client) {
 }
 
 Result<> Control::stop() {
-    std::vector<pid_t> all = children_of(daemon_);  // its servers; one that does not answer has them too
-    all.push_back(daemon_);
-    const auto gone_within = [&](std::chrono::milliseconds patience) {
-        const auto until = std::chrono::steady_clock::now() + patience;
-        while (std::ranges::any_of(all, lives)) {
-            if (std::chrono::steady_clock::now() > until) return false;
-            std::this_thread::sleep_for(std::chrono::milliseconds{10});
-        }
-        return true;
-    };
-    if (!say("quit") || !gone_within(settings_.patience)) {
-        for (const pid_t process : all) ::kill(process, SIGKILL);
-        if (!gone_within(settings_.patience))
+    std::vector<pid_t> pids = children_of(daemon_);  // its servers; one that does not answer has them too
+    pids.push_back(daemon_);
+    const Held all{pids};
+    if (!say("quit") || !all.gone_within(settings_.patience)) {
+        all.kill();
+        if (!all.gone_within(settings_.patience))
             return fail(Code::timeout,
                         fmt::format("the MPS daemon of {} was killed and is still there (process {})", settings_.device,
                                     daemon_),

@@ -150,6 +150,17 @@ Result<> Nvml::set_exclusive(const std::string& uuid, bool on) const {
         library_->nvmlDeviceSetComputeMode(*device, on ? ComputeMode::exclusive_process : ComputeMode::normal), doing);
 }
 
+Result<bool> Nvml::is_exclusive(const std::string& uuid) const {
+    const auto device = find(uuid);
+    if (!device) return std::unexpected(device.error());
+    ComputeMode mode = ComputeMode::normal;
+    if (library_->nvmlDeviceGetComputeMode == nullptr) return false;
+    const auto told =
+        library_->check(library_->nvmlDeviceGetComputeMode(*device, &mode), "tell the compute mode of " + uuid);
+    if (!told) return std::unexpected(told.error());
+    return mode == ComputeMode::exclusive_process;
+}
+
 Result<int> Nvml::capability_major(const std::string& uuid) const {
     const auto device = find(uuid);
     if (!device) return std::unexpected(device.error());

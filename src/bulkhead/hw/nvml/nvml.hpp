@@ -99,6 +99,7 @@ public:
 
     // Nobody makes a context there but one process: an MPS server, once it has. Of whole GPUs; false: whoever wants to.
     Result<> set_exclusive(const std::string& uuid, bool on) const;
+    Result<bool> is_exclusive(const std::string& uuid) const;
     Result<int> capability_major(const std::string& uuid) const;  // 9: Hopper
 
     // MIG. What waits for a reset answers `unavailable` and says so; what is in use answers `conflict`.
