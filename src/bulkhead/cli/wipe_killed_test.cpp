@@ -40,8 +40,8 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t residue = 0xDEADBEEF;
 // What is wiped here: all of the GPU, or half of it beside somebody who is at work on the other.
-const GpuPart whole{.gpu = 0, .start = 0, .size = 8};
-const GpuPart half{.gpu = 0, .start = 4, .size = 4, .profile = "3g.71gb"};
+const GpuPart whole_gpu{.gpu = 0, .start = 0, .size = 8};
+const GpuPart half_gpu{.gpu = 0, .start = 4, .size = 4, .profile = "3g.71gb"};
 constexpr std::uint32_t neighbour = 4'000'000;  // a process that does not exist
 constexpr Key wipe_ticket = key_of(1, 1);
 enum class Whom : unsigned { agent = 0, hands = 1, wiper = 2 };
@@ -138,17 +138,17 @@ protected:
         ASSERT_TRUE(nvml->set_mig(uuid, true));
         const auto profiles = nvml->profiles(uuid);
         ASSERT_TRUE(profiles);
-        const auto lower = std::ranges::find(*profiles, half.profile, &nvml::Profile::name);
+        const auto lower = std::ranges::find(*profiles, half_gpu.profile, &nvml::Profile::name);
         ASSERT_NE(lower, profiles->end());
         const auto made = nvml->create_instance(uuid, lower->id, {0, 4});
         ASSERT_TRUE(made) << made.error().what;
         simulate({"start", "--mig", made->uuid, "--pid", std::to_string(neighbour)});
         fs::copy_file(node() / "state.bin", folder_ / "dirty", fs::copy_options::overwrite_existing);
-        part_ = half;
+        part_ = half_gpu;
         ASSERT_TRUE(residue_is_there());
     }
     bool neighbour_is_there() const {
-        if (part_ == whole) return true;
+        if (part_ == whole_gpu) return true;
         const driver::Model model = this->model();
         return std::ranges::any_of(model.gpu(0).processes, [&](const driver::Process& process) {
             const auto* instance = model.instance(0, process.where.gpu_instance.value_or(~0U));
@@ -184,7 +184,7 @@ protected:
         return {.lease = key_of(1, count),
                 .tenant = "acme",
                 .workload = "w",
-                .mechanism = part_ == whole ? Mechanism::whole : Mechanism::mig,
+                .mechanism = part_ == whole_gpu ? Mechanism::whole : Mechanism::mig,
                 .tier = Tier::process,
                 .gpus = {part_}};
     }
@@ -371,7 +371,7 @@ protected:
     fs::path folder_;
     int said_ = -1, alive_ = -1;
     bool overwrites_ = true;
-    GpuPart part_ = whole;
+    GpuPart part_ = whole_gpu;
 };
 
 TEST_F(WipeKilled, an_agent_killed_anywhere_is_followed_by_one_that_finishes_the_wipe) {

@@ -87,7 +87,7 @@ constexpr std::array<ObjectionText, objection_count> texts{{
     {"node.model", 0, "has {model}, which is not among the models asked for", "ask for another model, or any"},
     {"node.vendor", 0, "has {model}, which has no {mechanism}", "ask for a mechanism this vendor has"},
     {"node.profile", 0, "{model} has no {request} by {mechanism}",
-     "run `bulkhead mig profiles --gpu {model}` and ask for a slice it has"},
+     "run `bulkhead mig profiles --gpu {model}` and ask for a slice it has; by mps, ask for one GPU"},
     {"node.gpus", 0, "has {gpus} GPUs of {model}; a task needs {count}", "ask for fewer GPUs per task"},
     {"node.host", 0, "has too few CPU cores or too little memory for a task", "ask for less cpu or memory"},
     {"node.mechanism", 7, "cannot do {mechanism}: capability not detected",
