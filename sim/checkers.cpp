@@ -99,14 +99,17 @@ void Checkers::calm_began() {
 }
 
 void Checkers::finished() {
+    // What hung when the calm began is given up hours later: then that is what broke, and what follows takes its time.
+    if (given_up_at_) probe("a hang was given up in the calm");
+    const bool settled = !given_up_at_ || now_ - *given_up_at_ > 3'600'000;
     // With no input and no faults there is nothing to do, sooner or later.
-    if (entries_.size() != calm_from_) {
+    if (!given_up_at_ && entries_.size() != calm_from_) {
         std::string what = fmt::format("{} entries were logged although nothing was asked and nothing broke",
                                        entries_.size() - calm_from_);
         for (const std::string& payload : said_in_calm_) what += "\n    " + payload;
         violate(7, std::move(what));
     }
-    check_rest();
+    if (settled) check_rest();
     for (const auto& [lease, expected] : usage_expected_)
         if (usage_seen_[lease] != expected)
             violate(8, fmt::format("usage of {} is {}, not {}", lease, usage_seen_[lease], expected));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -168,6 +169,7 @@ private:
     std::vector<std::string> said_in_calm_;
     bool calm_ = false;
     std::size_t calm_from_ = 0;
+    std::optional<std::int64_t> given_up_at_;  // when the calm had something that hung before it
     std::vector<Violation> violations_;
     std::map<std::string, std::uint64_t> probes_;
 

@@ -28,6 +28,7 @@ void Checkers::committed(const Batch& batch) {
         const std::string kind = text(record, "kind"), lease = text(record, "lease");
         probe("record " + kind);
         if (calm_ && said_in_calm_.size() < 4) said_in_calm_.push_back(leaf.payload.substr(0, 300));
+        if (calm_ && leaf.payload.contains("no answer within")) given_up_at_ = now_;
         if (kind == "leased" || kind == "lease-active" || kind == "lease-ending" || kind == "lease-closed")
             ++lease_records[fmt::format("{}/{}", lease, kind)];
         if (kind == "leased" && !leased_names_.insert(lease).second)

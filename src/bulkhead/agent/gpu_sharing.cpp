@@ -276,7 +276,7 @@ void GpuHardware::watch_daemons() {
                 const std::scoped_lock lock{mutex_};
                 if (stopping_) return;
             }
-            std::this_thread::sleep_for(std::chrono::milliseconds{50});
+            std::this_thread::sleep_for(std::chrono::milliseconds{200});
         }
         look_after_daemons();
         end_unused_daemons();
