@@ -37,7 +37,11 @@ lease=$("$bulkhead" certificate --help > /dev/null; curl -s --cacert "$work/serv
 
 # What is lent is taken back: saved by its own command, and gone on with from there.
 "$bulkhead" apply -f examples/gpu-node/lent.yaml "${door[@]}"
-printed() { "$bulkhead" logs sweep "${door[@]}" | grep -E "$1"; }
+# What it prints is for its tenant's people alone.
+"$bulkhead" token create --role tenant-user --tenant speech --subject reader "${door[@]}" 2> /dev/null > "$work/reader.token"
+chmod 600 "$work/reader.token"
+"$bulkhead" logs sweep "${door[@]}" > /dev/null 2>&1 && { echo "an operator reads what a tenant prints"; exit 1; }
+printed() { "$bulkhead" logs sweep "${door[@]:0:2}" --token-file "$work/reader.token" --ca "$work/server/keys/ca.crt" | grep -E "$1"; }
 until_true printed '^start 1 from step 0$'
 timeout 120 "$bulkhead" run --name claim --tenant vision --cpu 1 --memory 1Gi "${door[@]}" -- true
 until_true printed '^start 2 from step [1-9]'

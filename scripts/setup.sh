@@ -13,6 +13,8 @@ while read -r package; do
     status=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
     [[ "$status" == ?i* ]] || missing+=("$package")  # installed, held or not
 done < <(grep -v '^#' scripts/packages.txt)
+# For the identity provider that tests log in to. A Node.js from elsewhere brings its npm along, and Debian's would conflict.
+command -v npm >/dev/null || missing+=(nodejs npm)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if [ "$(id -u)" -ne 0 ]; then
@@ -23,7 +25,23 @@ fi
 
 echo "setup: installing ${#missing[@]} packages: ${missing[*]}"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+policy=/usr/sbin/policy-rc.d
+clean_up() {
+    rm -f "$log"
+    if [ -n "${policy_is_ours:-}" ]; then rm -f "$policy"; fi
+}
+trap clean_up EXIT
+# Tests use the programs of the package prometheus; its service is nobody's wish. Masked, it neither starts now nor at
+# the next boot (`systemctl unmask prometheus` for whoever wants it), and no other package starts a daemon either.
+if [[ " ${missing[*]} " == *" prometheus "* ]] && [ ! -e /etc/systemd/system/prometheus.service ] && [ ! -L /etc/systemd/system/prometheus.service ]; then
+    mkdir -p /etc/systemd/system
+    ln -s /dev/null /etc/systemd/system/prometheus.service
+fi
+if [ ! -e "$policy" ]; then
+    policy_is_ours=1
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
 export DEBIAN_FRONTEND=noninteractive
 if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2

@@ -88,7 +88,7 @@ void World::operate() {
     const auto undo_later = [&](Asking what) { at(later, Happening::undo, 0, undo_.put(std::move(what))); };
     const std::string& tenant = tenant_name(rng_);
     const std::string& node = agents_[rng_.below(agents_.size())].name;
-    switch (rng_.below(3)) {
+    switch (rng_.below(4)) {
         case 0:
             fault("node drained");
             command(command::Drain{.node = node, .on = true}, {Asked::What::other, {}});
@@ -97,6 +97,12 @@ void World::operate() {
             fault("tenant frozen");
             command(command::Freeze{.tenant = tenant, .on = true, .why = "drill"}, {Asked::What::other, {}});
             return undo_later(command::Freeze{.tenant = tenant, .on = false, .why = "drill over"});
+        case 2:
+            fault("compliance turned on");
+            command(command::SetCompliance{.tenant = tenant, .mode = Compliance::dedicated, .why = "audit"},
+                    {Asked::What::other, {}});
+            return undo_later(
+                command::SetCompliance{.tenant = tenant, .mode = Compliance::off, .why = "the audit is over"});
         default:
             fault("tenant held");
             command(command::Hold{.tenant = tenant, .on = true, .why = "court"}, {Asked::What::other, {}});

@@ -68,8 +68,8 @@ void Checkers::recovered(const std::map<std::pair<Table, std::int64_t>, std::str
 }
 
 std::shared_ptr<const Checkers::Memory> Checkers::remember() const {
-    return std::make_shared<const Memory>(
-        Memory{rows_, leases_, usage_expected_, usage_seen_, workloads_, gates_, entries_.size()});
+    return std::make_shared<const Memory>(Memory{rows_, leases_, usage_expected_, usage_seen_, workloads_, gates_,
+                                                 entries_.size(), billed_, switches_, silences_});
 }
 
 void Checkers::restored(const Memory& memory) {
@@ -79,6 +79,9 @@ void Checkers::restored(const Memory& memory) {
     usage_seen_ = memory.usage_seen;
     workloads_ = memory.workloads;
     gates_ = memory.gates;
+    billed_ = memory.billed;
+    switches_ = memory.switches;
+    silences_ = memory.silences;
     // What nobody remembers to have counted counts again, if its unit was not used since; the node sees to that.
     std::erase_if(signatures_, [&](const auto& seen) { return seen.second > memory.log_size; });
     probe("restored from a backup");

@@ -76,6 +76,8 @@ public:
     // Nothing has been asked or broken for a long time.
     void calm_began();
     void finished();
+    // Everything once more from the disk: what the meter makes of it.
+    void check_bill(const std::map<std::pair<Table, std::int64_t>, std::string>& rows);
 
     const std::vector<Violation>& violations() const { return violations_; }
     const std::map<std::string, std::uint64_t>& probes() const { return probes_; }
@@ -84,7 +86,7 @@ public:
 
 private:
     struct LeaseSeen {
-        std::string name, tenant, phase;
+        std::string name, tenant, phase, compliance;
         std::int64_t gpus = 0, active_at = -1, ended_at = -1;
         std::set<std::string> nodes;
         struct Piece {
@@ -138,6 +140,18 @@ private:
     void check_reset(const std::string& node, const ResetGpu& reset);
     static std::string gpu_name(const std::string& node, std::int64_t gpu);
 
+    // Of what is billed: checkers_usage.cpp.
+    struct Billed {
+        std::int64_t from = 0, to = 0;
+        std::map<std::string, std::int64_t> units;  // thousandths, by profile
+        std::vector<std::pair<std::int64_t, std::int64_t>> covered;
+    };
+    using Silences = std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
+    void read_switch(const Row& row);
+    void read_silence(const boost::json::object& record);
+    void check_mode(const LeaseSeen& lease);
+    void check_usage(const boost::json::object& usage);
+
     // Of what the hardware was made to do: checkers_hardware.cpp.
     void check_start(const std::string& node, const NodeModel& model, const StartTenant& start);
     void check_neighbours(const std::string& node, const Promised& mine, const StartTenant& start);
@@ -152,10 +166,13 @@ private:
     std::vector<Hash> entries_;
     std::map<std::int64_t, LeaseSeen> leases_;
     std::map<std::string, std::int64_t> usage_expected_, usage_seen_;  // thousandths x ms, by lease
-    std::map<std::int64_t, std::vector<std::string>> gates_;           // by row: the state of each of its units
-    std::map<std::int64_t, std::string> gate_names_;                   // by row: "node/kind/device"
-    std::map<std::string, bool> workloads_;                            // acknowledged: true exists, false deleted
-    std::set<std::string> refused_, durable_names_;                    // names are used once
+    std::map<std::string, Billed> billed_;                             // by lease, from its usage row
+    std::map<std::string, std::string> switches_;                      // tenant -> compliance mode
+    Silences silences_;                                       // node -> from the last word to the next; -1: still
+    std::map<std::int64_t, std::vector<std::string>> gates_;  // by row: the state of each of its units
+    std::map<std::int64_t, std::string> gate_names_;          // by row: "node/kind/device"
+    std::map<std::string, bool> workloads_;                   // acknowledged: true exists, false deleted
+    std::set<std::string> refused_, durable_names_;           // names are used once
     std::map<Key, Promised> promised_;
     std::map<std::string, std::map<Key, Running>> running_;     // by node: what the hardware runs
     std::map<std::string, std::set<std::string>> wiped_since_;  // node -> units with evidence since their last use
@@ -181,6 +198,9 @@ public:
         std::map<std::string, bool> workloads;
         std::map<std::int64_t, std::vector<std::string>> gates;
         std::size_t log_size = 0;
+        std::map<std::string, Billed> billed;
+        std::map<std::string, std::string> switches;
+        Silences silences;
     };
 };
 

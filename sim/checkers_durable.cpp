@@ -34,6 +34,7 @@ void Checkers::committed(const Batch& batch) {
         if (kind == "leased" && !leased_names_.insert(lease).second)
             violate(8, fmt::format("{} names two leases", lease));
         if (kind == "wiped") check_wipe(record, wiped);
+        if (kind == "node-fenced" || kind == "node-returned") read_silence(record);
         if (kind == "draining" || kind == "drain-over" || kind == "leased") read_drain(record);
     }
     check_rows(batch, lease_records, wiped);
@@ -120,13 +121,15 @@ void Checkers::check_rows(const Batch& batch, const std::map<std::string, int>& 
             if (row.erased) {
                 leases_[row.key].phase = "closed";
             } else {
+                const bool fresh = leases_[row.key].phase.empty();
                 leases_[row.key] = lease_in(row.body);
+                if (fresh) check_mode(leases_[row.key]);
                 tenants.insert(leases_[row.key].tenant);
             }
         } else if (row.table == Table::usage && !row.erased) {
-            const json::object usage = json::parse(row.body).as_object();
-            usage_seen_[text(usage, "lease")] +=
-                thousandths(usage, "gpus") * (instant(text(usage, "to")) - instant(text(usage, "from")));
+            check_usage(json::parse(row.body).as_object());
+        } else if (row.table == Table::tenant && !row.erased) {
+            read_switch(row);
         } else if (row.table == Table::gate) {
             check_gate(row, wiped);
         }
@@ -156,6 +159,9 @@ Checkers::LeaseSeen Checkers::lease_in(const std::string& body) {
     lease.phase = text(status, "phase");
     if (lease.phase.empty()) lease.phase = "active";  // the default is not written
     lease.gpus = thousandths(status, "gpus");
+    lease.compliance = "off";
+    if (const json::value* metered = status.if_contains("metered"))
+        if (const std::string mode = text(metered->as_object(), "compliance"); !mode.empty()) lease.compliance = mode;
     lease.active_at = instant(text(status, "activeAt"));
     lease.ended_at = instant(text(status, "endedAt"));
     for (const json::value& value : spec.at("slices").as_array()) {

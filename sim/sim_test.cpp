@@ -36,7 +36,8 @@ TEST(Simulation, twenty_seeds_of_a_crowded_world_hold_every_invariant_under_ever
     for (const char* name : {"power cut", "second leader", "agent killed", "wipe lies", "message lost", "partition",
                              "gpu drained", "memory stuck"})
         EXPECT_GT(faults[name], 0u) << name << " never happened";
-    for (const char* name : {"record draining", "a drain was over", "a GPU was reset"})
+    for (const char* name : {"record draining", "a drain was over", "a GPU was reset", "record compliance-on",
+                             "covered time was billed", "a bill was checked"})
         EXPECT_GT(probes[name], 0u) << name << ": never";
 }
 
@@ -88,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(Bugs, Planting,
                                          Plant{Planted::ignore_neighbours, 3, 3}, Plant{Planted::answer_early, 4, 3},
                                          Plant{Planted::start_early, 5, 5, "nodes"}, Plant{Planted::ignore_quota, 6, 3},
                                          Plant{Planted::evict_for_nothing, 7, 3},
-                                         Plant{Planted::forget_log_entry, 8, 1}, Plant{Planted::ignore_drains, 9, 3}),
+                                         Plant{Planted::forget_log_entry, 8, 1}, Plant{Planted::ignore_drains, 9, 3},
+                                         Plant{Planted::cover_silence, 11, 6, "network"}),
                          [](const testing::TestParamInfo<Plant>& plant) {
                              return "invariant_" + std::to_string(plant.param.invariant);
                          });

@@ -43,12 +43,28 @@ std::vector<TenantFacts> tenant_facts(std::uint32_t gpus) {
     return facts;
 }
 
+// Of some profiles, and twice: dearer after two hours. What is not here is counted and costs nothing.
+std::vector<PriceFacts> price_facts() {
+    const std::int64_t begin = 1'799'900'000'000, later = 1'800'007'200'000;
+    return {{begin, 12, {{"", 2'499'999'999}, {"1g.10gb", 370'000'001}, {"3g.40gb", 1'111'111'111}}},
+            {later, 15, {{"", 2'999'999'999}, {"1g.10gb", 410'000'003}, {"2g.20gb", 800'000'000}}}};
+}
+
 std::vector<AnyObject> declared_objects(std::uint32_t) {
     FleetPolicy policy;
     policy.metadata.name = "fleet";
     policy.spec.threatModel = ThreatModel::internal;
     policy.spec.sites = {{"fra", "eu"}};
     policy.spec.versionGate.shippedAdvisories = false;
+    policy.spec.pricing.currency = "EUR";
+    for (const PriceFacts& facts : price_facts()) {
+        PriceList list{.name = fmt::format("list-{}", facts.from),
+                       .validFrom = {facts.from},
+                       .complianceSurchargePercent = facts.surcharge_percent};
+        for (const auto& [profile, nano] : facts.nano_per_hour)
+            list.prices.push_back({.model = "h100-80gb-sxm5", .profile = profile, .perHour = {nano}});
+        policy.spec.pricing.lists.push_back(std::move(list));
+    }
     return {policy};
 }
 

@@ -20,4 +20,12 @@ GpuWorkload random_workload(Rng& rng, std::uint64_t number);
 GpuNodeSpec node_spec(std::uint32_t index);
 NodeModelSpec node_model_spec(std::uint32_t index, std::uint32_t gpus);
 
+// The prices of the world, by which its bills are checked; in order.
+struct PriceFacts {
+    std::int64_t from = 0;  // since 1970
+    std::int64_t surcharge_percent = 0;
+    std::map<std::string, std::int64_t> nano_per_hour;  // by profile; empty: the whole GPU
+};
+std::vector<PriceFacts> price_facts();
+
 }  // namespace bulkhead::sim

@@ -136,6 +136,7 @@ void World::finish() {
     if (const auto leaves = store->leaves(0, loaded ? loaded->log_size : 0); leaves)
         for (const Leaf& leaf : *leaves) entries.push_back(leaf.entry);
     checkers_.recovered(rows, entries);
+    checkers_.check_bill(rows);
 }
 
 RunResult run(const Spec& spec, std::uint64_t seed, const std::string& trace) { return World{spec, seed, trace}.run(); }

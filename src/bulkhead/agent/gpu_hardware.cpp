@@ -66,7 +66,8 @@ GpuHardware::GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vec
       boot_{first_line("/proc/sys/kernel/random/boot_id")},
       tenants_{std::move(tenants)},
       watcher_{[this] { watch_for_errors(); }},
-      daemons_{[this] { watch_daemons(); }} {}
+      daemons_{[this] { watch_daemons(); }},
+      sampler_{[this] { watch_counters(); }} {}
 
 Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings settings) {
     auto nvml = nvml::Nvml::open(settings.nvml);
@@ -103,6 +104,7 @@ GpuHardware::~GpuHardware() {
     }
     watcher_.join();
     daemons_.join();
+    sampler_.join();
     for (auto& [number, thread] : threads_) thread.join();
 }
 

@@ -6,6 +6,7 @@
 // All state is the driver's, the kernel's, or the tenants' own: a new agent finds what there is.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,6 +48,7 @@ struct GpuHardwareSettings {
     Duration grace{10'000};                 // between SIGTERM and SIGKILL
     std::int64_t burn_in_passes = 8;        // before a GPU that was quarantined returns
     Duration health_every{10'000};          // how often counters of memory errors are looked at
+    Duration sample_every{5'000};           // and everything that is measured for monitoring
 };
 
 class GpuHardware final : public Hardware {
@@ -60,6 +62,7 @@ public:
     Result<> begin(Instant now, const Operation& operation) override;
     Result<News> poll(Instant now) override;
     Result<OutputPiece> output(const OutputPlace& place) override;
+    Result<std::optional<Telemetry>> telemetry() override;
     std::optional<Instant> next_due() const override;
 
 private:
@@ -133,6 +136,12 @@ private:
     void watch_for_errors();
     std::vector<FaultReport> look_at_health(std::map<std::uint16_t, std::string>& told) const;
     void look_at_tenants(News& news);
+    struct Xids {  // of one GPU, since the agent started
+        std::uint64_t last = 0, count = 0;
+    };
+    void watch_counters();
+    std::vector<GpuSample> sample() const;
+    std::vector<InstanceSample> sample_instances(const nvml::Gpu& gpu) const;
 
     GpuHardwareSettings settings_;
     std::string run_folder_;
@@ -154,12 +163,15 @@ private:
     };
     std::map<std::pair<std::uint16_t, unsigned>, Verified> verified_;  // by GPU and first slice
     std::map<std::string, bool> modes_;                                // wanted of MIG, by UUID
+    std::map<std::string, Xids> xids_;                                 // by UUID
+    std::optional<Telemetry> measured_;
+    std::chrono::steady_clock::time_point measured_at_;
     bool stopping_ = false;
 
     Instant polled_;                               // or begun something, last
     std::map<std::int64_t, Key> starting_;         // by operation: whose end is not told before their start is
     std::map<std::int64_t, std::thread> threads_;  // by the operation they carry out
-    std::thread watcher_, daemons_;
+    std::thread watcher_, daemons_, sampler_;
 };
 
 }  // namespace bulkhead::agent

@@ -74,6 +74,12 @@ void GpuHardware::watch_for_errors() {
         const auto xid = watch_ ? watch_->wait(250) : Result<std::optional<nvml::Xid>>{std::optional<nvml::Xid>{}};
         if (!watch_ || !xid) std::this_thread::sleep_for(std::chrono::milliseconds{250});
         std::vector<FaultReport> faults;
+        if (xid && *xid) {
+            const std::scoped_lock lock{mutex_};
+            Xids& of = xids_[(*xid)->uuid];
+            of.last = (*xid)->number;
+            ++of.count;
+        }
         if (const auto concern = xid && *xid ? concern_of((*xid)->number) : Concern::note; concern != Concern::note)
             for (const nvml::Gpu& gpu : gpus_)
                 if (gpu.uuid == (*xid)->uuid)

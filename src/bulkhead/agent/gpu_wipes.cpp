@@ -18,7 +18,11 @@ constexpr std::chrono::minutes scrub_patience{9};  // a second pass must fit int
 OperationResult refused(const Error& error) { return {.ok = false, .why = error.what}; }
 
 // What several scrubs say together.
-void add(OperationResult& all, OperationResult& read, const GpuScrub& one) {
+void add(OperationResult& all, OperationResult& read, const nvml::Gpu& gpu, const GpuScrub& one) {
+    if (one.device != gpu.uuid) all.board = gpu.uuid;
+    all.serial = gpu.serial;
+    all.vbios = gpu.vbios;
+    all.driver = one.driver;
     all.device_identity = all.device_identity.empty() ? one.device : all.device_identity + ", " + one.device;
     all.model = one.model;
     all.bytes += one.bytes_reached;
@@ -76,7 +80,7 @@ OperationResult GpuHardware::scrub_whole(const nvml::Gpu& gpu, const Wipe& what)
     const auto scrub = scrub_device(gpu.uuid, what.burn_in);
     if (!scrub) return refused(scrub.error());
     OperationResult all{.ok = true}, read{.ok = true};
-    add(all, read, *scrub);
+    add(all, read, gpu, *scrub);
     all.method = method_of(what, scrub->burn_in_passes, read.ok);
     const std::scoped_lock lock{mutex_};
     verified_[{what.device, what.start}] = {what.size, std::move(read)};
@@ -124,7 +128,7 @@ OperationResult GpuHardware::scrub_slices(const nvml::Gpu& gpu, const Wipe& what
         const auto gone = nvml_.destroy_instance(gpu.uuid, made->id);
         if (!scrub) return refused(scrub.error());
         if (!gone) return refused(gone.error());
-        add(all, read, *scrub);
+        add(all, read, gpu, *scrub);
         passes = std::min(passes, scrub->burn_in_passes);
         left &= ~unsigned{way.place.mask()};
         if (left == 0) break;

@@ -110,6 +110,12 @@ Result<> Hands::begin(Instant now, const Operation& operation) {
 
 Result<OutputPiece> Hands::output(const OutputPlace& place) { return ask<OutputPiece>(hands::ReadOutput{place}); }
 
+Result<std::optional<Telemetry>> Hands::telemetry() {
+    auto measures = ask<hands::Measures>(hands::ReadTelemetry{});
+    if (!measures) return std::unexpected(measures.error());
+    return std::move(measures->newest);
+}
+
 Result<Hardware::News> Hands::poll(Instant now) {
     auto polled = ask<hands::Polled>(hands::Poll{now});
     if (!polled) return std::unexpected(polled.error());

@@ -43,6 +43,7 @@ public:
     Result<> begin(Instant now, const Operation& operation) override;
     Result<News> poll(Instant now) override;
     Result<OutputPiece> output(const OutputPlace& place) override;
+    Result<std::optional<Telemetry>> telemetry() override;
     std::optional<Instant> next_due() const override { return due_; }
 
     bool have_network() const { return met_.has_network; }

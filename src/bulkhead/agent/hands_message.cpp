@@ -25,6 +25,12 @@ void fields(auto&, Of<agent::hands::TakeStock> auto&) {}
 void fields(auto& a, Of<agent::hands::Begin> auto& v) { a(v.now, v.operation); }
 void fields(auto& a, Of<agent::hands::Poll> auto& v) { a(v.now); }
 void fields(auto& a, Of<agent::hands::ReadOutput> auto& v) { a(v.place); }
+void fields(auto&, Of<agent::hands::ReadTelemetry> auto&) {}
+void fields(auto& a, Of<Measured> auto& v) { a(v.counter, v.value); }
+void fields(auto& a, Of<InstanceSample> auto& v) { a(v.id, v.start, v.profile, v.uuid, v.readings); }
+void fields(auto& a, Of<GpuSample> auto& v) { a(v.gpu, v.minor, v.uuid, v.bus, v.name, v.readings, v.instances); }
+void fields(auto& a, Of<Telemetry> auto& v) { a(v.grade, v.age, v.gpus); }
+void fields(auto& a, Of<agent::hands::Measures> auto& v) { a(v.newest); }
 void fields(auto& a, Of<agent::hands::Met> auto& v) { a(v.grade, v.boot, v.has_network); }
 void fields(auto&, Of<agent::hands::Begun> auto&) {}
 void fields(auto& a, Of<agent::hands::Polled> auto& v) { a(v.news, v.boot, v.due); }

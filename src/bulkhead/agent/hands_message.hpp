@@ -26,7 +26,8 @@ struct Poll {  // what has happened since?
 struct ReadOutput {  // what has a tenant's command printed?
     OutputPlace place;
 };
-using Request = std::variant<Meet, TakeStock, Begin, Poll, ReadOutput>;
+struct ReadTelemetry {};  // what do you measure of the devices?
+using Request = std::variant<Meet, TakeStock, Begin, Poll, ReadOutput, ReadTelemetry>;
 
 struct Met {
     Grade grade{};
@@ -39,7 +40,10 @@ struct Polled {
     std::string boot;
     std::optional<Instant> due;
 };
-using Answer = std::variant<Error, Met, GpuNodeStatus, Begun, Polled, OutputPiece>;
+struct Measures {
+    std::optional<Telemetry> newest;
+};
+using Answer = std::variant<Error, Met, GpuNodeStatus, Begun, Polled, OutputPiece, Measures>;
 
 // The longest command an order may carry takes 2 MiB; the output of a thousand tenants that end at once, 16.
 inline constexpr std::size_t request_bytes_max = 4 << 20, answer_bytes_max = 64 << 20;

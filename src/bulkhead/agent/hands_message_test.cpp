@@ -52,6 +52,27 @@ TEST(HandsMessage, output_is_asked_for_by_a_lease_and_a_place_in_it) {
     EXPECT_EQ(std::get<OutputPiece>(*answer), (OutputPiece{41, "hello"}));
 }
 
+TEST(HandsMessage, what_is_measured_arrives_as_it_was) {
+    const auto asked = read_request(to_bytes(Request{ReadTelemetry{}}));
+    ASSERT_TRUE(asked) << asked.error().what;
+    EXPECT_TRUE(std::holds_alternative<ReadTelemetry>(*asked));
+    const Telemetry telemetry{.grade = Grade::simulated,
+                              .age = {1'200},
+                              .gpus = {{3,
+                                        3,
+                                        "GPU-1",
+                                        "0000:3b:00.0",
+                                        "NVIDIA H200",
+                                        {{Counter::power_mw, 700'000}},
+                                        {{7, 4, "3g.71gb", "MIG-1", {{Counter::memory_used_bytes, 1 << 20}}}}}}};
+    const auto answer = read_answer(to_bytes(Answer{Measures{telemetry}}));
+    ASSERT_TRUE(answer) << answer.error().what;
+    EXPECT_EQ(std::get<Measures>(*answer).newest, telemetry);
+    const auto none = read_answer(to_bytes(Answer{Measures{}}));
+    ASSERT_TRUE(none) << none.error().what;
+    EXPECT_FALSE(std::get<Measures>(*none).newest);
+}
+
 TEST(HandsMessage, each_operation_arrives_as_it_was) {
     for (const auto& what : all_operations()) {
         const std::string bytes = begin_of(what);

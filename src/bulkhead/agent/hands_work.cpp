@@ -47,6 +47,11 @@ public:
         }
         return *std::move(piece);
     }
+    hands::Answer answer(const hands::ReadTelemetry&) {
+        auto newest = hardware_.telemetry();
+        if (!newest) return std::move(newest.error());
+        return hands::Measures{*std::move(newest)};
+    }
     hands::Answer answer(const hands::Poll& poll) {
         auto news = hardware_.poll(poll.now);
         if (!news) return std::move(news.error());

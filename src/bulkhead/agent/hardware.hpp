@@ -9,6 +9,7 @@
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/base/result.hpp"
 #include "bulkhead/model/node.hpp"
+#include "bulkhead/model/telemetry.hpp"
 #include "bulkhead/node/operation.hpp"
 #include "bulkhead/node/report.hpp"
 
@@ -29,6 +30,8 @@ public:
         std::vector<TenantExit> exits;
     };
     virtual Result<News> poll(Instant now) = 0;
+    // The newest of what it measures of its devices. Nothing: it has nothing to measure, or has not yet.
+    virtual Result<std::optional<Telemetry>> telemetry() { return std::nullopt; }
     // Of what a tenant's command has printed; soon.
     virtual Result<OutputPiece> output(const OutputPlace& place) = 0;
     virtual std::optional<Instant> next_due() const = 0;  // when polling has something to say, where that is known

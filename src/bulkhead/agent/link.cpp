@@ -42,9 +42,11 @@ struct Link::State {
     void hear(wire::ControlMessage&& message, Clock::time_point now, std::vector<Event>& events);
     void lose(Code code, std::string why, Clock::time_point now, std::vector<Event>& events);
     Result<> send(const wire::AgentMessage& message);
+    Result<> beat();
     Duration retry_delay();
 
     Options options;
+    Measure measure;
     Rng rng;
     std::shared_ptr<Inbox> inbox = std::make_shared<Inbox>();
 
@@ -174,8 +176,17 @@ void Link::State::drive(Clock::time_point now, std::vector<Event>& events) {
     if (phase == Phase::welcome && now >= next_heartbeat) {
         // Late ones are not made up for: one says all.
         next_heartbeat = now + heartbeat_every;
-        if (auto sent = send(wire::Heartbeat{}); !sent) lose(sent.error().code, sent.error().what, now, events);
+        if (auto sent = beat(); !sent) lose(sent.error().code, sent.error().what, now, events);
     }
+}
+
+// That the node lives is more than how it is.
+Result<> Link::State::beat() {
+    if (measure) {
+        auto sent = send(wire::Heartbeat{measure()});
+        if (sent || sent.error().code != Code::invalid) return sent;
+    }
+    return send(wire::Heartbeat{});
 }
 
 Clock::time_point Link::State::next_action() const {
@@ -284,6 +295,8 @@ Result<> Link::output(std::uint64_t request, const Result<OutputPiece>& piece) {
     // When the line is full, it is dropped: whoever waits for it asks again, and reports go first.
     return state_->send(piece ? wire::Output{request, *piece, {}} : wire::Output{request, {}, piece.error().what});
 }
+
+void Link::measure_with(Measure measure) { state_->measure = std::move(measure); }
 
 void Link::set_identity(std::string certificate, std::string key) {
     state_->options.certificate = std::move(certificate);

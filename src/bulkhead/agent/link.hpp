@@ -13,13 +13,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/base/result.hpp"
+#include "bulkhead/model/telemetry.hpp"
 #include "bulkhead/node/order.hpp"
 #include "bulkhead/node/report.hpp"
 
@@ -90,6 +93,11 @@ public:
 
     // An answer to OutputWanted: a piece, or why there is none.
     Result<> output(std::uint64_t request, const Result<OutputPiece>& piece);
+
+    // Asked before each heartbeat, by wait(), for what goes with it. Nothing, or what breaks a limit of the protocol,
+    // and the heartbeat goes alone.
+    using Measure = std::function<std::optional<Telemetry>()>;
+    void measure_with(Measure measure);
 
     // For a renewed certificate: used from the next attempt on.
     void set_identity(std::string certificate, std::string key);

@@ -53,7 +53,7 @@ public:
         server.load()->welcome(session, 1, heartbeat_every);
     }
     void on_report(const std::string&, std::uint64_t, Report&&) override {}
-    void on_heartbeat(const std::string&, std::uint64_t) override { ++heartbeats; }
+    void on_heartbeat(const std::string&, std::uint64_t, wire::Heartbeat&&) override { ++heartbeats; }
     void on_renewal(const std::string&, std::uint64_t, std::string&&) override {}
     void on_output(const std::string&, std::uint64_t, wire::Output&&) override {}
     void on_gone(const std::string&, std::uint64_t, std::string_view) override {}

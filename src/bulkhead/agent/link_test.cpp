@@ -19,6 +19,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -43,7 +44,7 @@ public:
         std::string what;  // "hello", "report", "heartbeat", "gone"
         std::string node;
         std::uint64_t session = 0;
-        std::int64_t number = 0;  // of a report
+        std::int64_t number = 0;  // of a report; of a heartbeat: how many GPUs its sample tells of
         std::string why;          // of a gone; of a hello: the certificate's fingerprint
     };
 
@@ -63,8 +64,8 @@ public:
         note({"report", node, session, report.number, ""});
         server.load()->acknowledge(session, report.number);
     }
-    void on_heartbeat(const std::string& node, std::uint64_t session) override {
-        note({"heartbeat", node, session, 0, ""});
+    void on_heartbeat(const std::string& node, std::uint64_t session, wire::Heartbeat&& heartbeat) override {
+        note({"heartbeat", node, session, heartbeat.telemetry ? std::ssize(heartbeat.telemetry->gpus) : 0, ""});
     }
     void on_renewal(const std::string& node, std::uint64_t session, std::string&& request) override {
         note({"renewal", node, session, 0, ""});
@@ -297,6 +298,39 @@ TEST_F(Line, carries_a_session_from_hello_to_farewell) {
     one.reset();
     EXPECT_EQ(control.wait_for("gone").session, 1u);
     EXPECT_EQ(server->sessions(), 0u);
+}
+
+TEST_F(Line, takes_what_is_measured_with_the_heartbeat_and_goes_on_without_it) {
+    control.heartbeat_every = {20};
+    start();
+    auto one = link(fleet().node("node-1"));
+    (void)one->expect<Link::Welcome>();
+    std::size_t gpus = 0;
+    (*one)->measure_with([&]() -> std::optional<Telemetry> {
+        if (gpus == 0) return std::nullopt;
+        Telemetry telemetry{.grade = Grade::simulated, .age = {}, .gpus = {}};
+        telemetry.gpus.resize(gpus);
+        return telemetry;
+    });
+    const auto beats = [&](std::int64_t told) {
+        const std::size_t before = control.count("heartbeat");
+        for (int i = 0; i < 1'000; ++i) {
+            (void)one->next(5ms);
+            const auto notes = control.notes();
+            std::size_t seen = 0;
+            for (const Control::Note& note : notes)
+                if (note.what == "heartbeat" && ++seen > before && note.number == told) return true;
+        }
+        return false;
+    };
+    EXPECT_TRUE(beats(0)) << "nothing is measured yet";
+    gpus = 2;
+    EXPECT_TRUE(beats(2));
+    gpus = wire::sampled_gpus_max + 1;
+    EXPECT_TRUE(beats(0)) << "what breaks a limit is left out, and the session goes on";
+    EXPECT_EQ(control.count("gone"), 0u);
+    gpus = 1;
+    EXPECT_TRUE(beats(1));
 }
 
 TEST_F(Line, is_closed_to_whoever_cannot_prove_to_be_a_node) {

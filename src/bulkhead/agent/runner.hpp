@@ -48,6 +48,8 @@ public:
 
     // What a tenant's command has printed. An error is the asker's alone: the runner goes on.
     Result<OutputPiece> output(const OutputPlace& place) { return hardware_->output(place); }
+    // What the hardware measures of its devices. An error is no reason to end: the next poll tells one that is.
+    Result<std::optional<Telemetry>> telemetry() { return hardware_->telemetry(); }
     Result<Hello> hello();
     std::vector<Report> unacknowledged() const;
     std::optional<Instant> next_due() const;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bulkhead/audit/published.hpp"
 #include "bulkhead/evidence/merkle.hpp"
@@ -210,10 +211,21 @@ Result<> Publisher::publish() {
     if (Result<> known = check_disk(); !known) return known;
     if (Result<> written = write_tiles(); !written) return written;
     Checkpoint next{.origin = origin_, .size = size(), .root = frontier_.root(), .extensions = {}};
-    attempted_ = Attempt{next, sign_checkpoint(next, key_)};
+    std::vector<SigningKey> keys{key_};
+    if (next_) keys.push_back(*next_);
+    attempted_ = Attempt{next, sign_checkpoint(next, keys)};
     const NewFile file{checkpoint_path, attempted_->note};
     if (Result<> put = files_->put({&file, 1}); !put) return put;
     adopt_attempt();
+    return {};
+}
+
+Result<> Publisher::change_key() {
+    if (!next_) return fail(Code::conflict, "no key is to follow the one the log has", "begin with a new key");
+    if (const auto both = open_checkpoint(note_, VerifierKey{origin_, next_->public_key()}); !both)
+        return fail(Code::conflict, "the checkpoint on disk does not have the new key's signature",
+                    "publish another before the key is changed");
+    key_ = *std::exchange(next_, std::nullopt);
     return {};
 }
 

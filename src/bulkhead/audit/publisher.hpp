@@ -41,6 +41,12 @@ public:
     // call may be tried again. Without new leaves it does nothing, except for the first checkpoint of an empty log.
     Result<> publish();
 
+    // From here on every checkpoint carries the signature of the key that is to follow as well; nothing: only its own.
+    void cosign(std::optional<evidence::SigningKey> next) { next_ = std::move(next); }
+    // The key that has cosigned signs alone. Refused unless the checkpoint on disk has its signature: whoever reads it
+    // must be able to believe it under either key.
+    Result<> change_key();
+
     std::uint64_t size() const { return frontier_.size(); }                  // appended
     std::uint64_t published() const { return signed_ ? signed_->size : 0; }  // signed for
     const std::string& checkpoint() const { return note_; }  // the signed note on disk; empty before the first
@@ -74,6 +80,7 @@ private:
     std::unique_ptr<Files> files_;
     std::string origin_;
     evidence::SigningKey key_;
+    std::optional<evidence::SigningKey> next_;
     evidence::Frontier frontier_;
     std::vector<Level> levels_;
     std::vector<Hash> entries_;                   // of the hashes of level 0

@@ -78,6 +78,22 @@ TEST(TileReader, proves_that_a_log_continues_what_it_was) {
     }
 }
 
+TEST(TileReader, proves_in_trees_that_were_never_published) {
+    const Published log = published_in_steps({700});
+    const TileReader reader = reader_of(log.content);
+    for (const std::uint64_t size : {1u, 5u, 255u, 256u, 300u, 513u, 699u}) {
+        Frontier tree;
+        for (std::uint64_t i = 0; i < size; ++i) tree.append(leaf_hash(bytes_of(entry(i))));
+        const auto proof = reader.prove(size - 1, size);
+        ASSERT_TRUE(proof) << size << proof.error().what;
+        EXPECT_TRUE(verify_inclusion({size - 1, size, leaf_hash(bytes_of(entry(size - 1))), tree.root()}, *proof));
+        const auto continued = reader.prove_consistency({1, size});
+        ASSERT_TRUE(continued) << size << continued.error().what;
+        EXPECT_TRUE(verify_consistency({{1, size}, leaf_hash(bytes_of(entry(0))), tree.root()}, *continued));
+        EXPECT_EQ(reader.frontier({size, 700})->root(), tree.root());
+    }
+}
+
 TEST(TileReader, a_sound_log_is_said_to_be_sound) {
     const auto audit = reader_of(large().content).verify_all(vkey());
     ASSERT_TRUE(audit) << audit.error().what;

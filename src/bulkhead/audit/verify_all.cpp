@@ -164,7 +164,7 @@ private:
 
 }  // namespace
 
-Result<TileReader::Audit> TileReader::verify_all(const VerifierKey& log,
+Result<TileReader::Audit> TileReader::verify_all(const LogKeys& log,
                                                  const std::optional<std::string>& older_note) const {
     Result<Checkpoint> current = checkpoint(log);
     if (!current) return std::unexpected(current.error());
@@ -183,7 +183,8 @@ Result<TileReader::Audit> TileReader::verify_all(const VerifierKey& log,
                             current->size, to_hex(bytes_of(older->root)), to_hex(bytes_of(current->root))));
     }
 
-    Pass pass{*this, *files_, *current, older ? older->size : 0};
+    const TileReader as_it_is_now{files_};
+    Pass pass{as_it_is_now, *files_, *current, older ? older->size : 0};
     if (Result<> same = pass.run(); !same) return std::unexpected(same.error());
     const bool continues = older && pass.older_root() == older->root;
     if (pass.root() != current->root) {

@@ -14,8 +14,6 @@ std::unexpected<Error> not_known() {
     return fail(Code::denied, "this token is not known here", "ask an administrator of the fleet for a new one");
 }
 
-bool is_tenants(Role role) { return role == Role::tenant_admin || role == Role::tenant_user; }
-
 // A name, or the beginning of names and '*'.
 bool is_node_pattern(std::string_view text) {
     if (!text.ends_with('*')) return is_valid(Format::name, text);
@@ -65,9 +63,32 @@ bool same_secret(std::string_view a, std::string_view b) {
     return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
+Result<Caller> caller_of(const StoredToken& token) {
+    const Grant grant{token.role, token.tenant};
+    auto rights = Rights::of({&grant, 1});
+    if (!rights) return std::unexpected(rights.error());
+    const bool narrowed = !token.scope.empty();
+    if (narrowed) {
+        Permissions scope;
+        for (const Permission permission : token.scope) scope.insert(permission);
+        rights = rights->narrowed_to(scope);
+    }
+    return Caller{.rights = *std::move(rights),
+                  .role = token.role,
+                  .subject = token.subject,
+                  .tenant = token.tenant,
+                  .token_id = token.id,
+                  .until = token.expiresAt,
+                  .narrowed = narrowed};
+}
+
 Result<MintedToken> mint_api_token(const ApiTokenWish& wish, Instant now) {
     if (!is_valid(Format::line, wish.subject))
         return fail(Code::invalid, "a token needs a subject: who holds it", "name a person or a program");
+    if (wish.subject.find('#') != std::string::npos)
+        return fail(Code::invalid,
+                    "a token's subject has no '#': that is how an identity provider's people are written",
+                    "name a person or a program");
     if (is_tenants(wish.role) != !wish.tenant.empty())
         return fail(Code::invalid, is_tenants(wish.role)
                                        ? fmt::format("a {} belongs to a tenant, and none is given", word(wish.role))
@@ -79,11 +100,26 @@ Result<MintedToken> mint_api_token(const ApiTokenWish& wish, Instant now) {
     if (wish.role == Role::node)
         return fail(Code::invalid, "a node proves itself by its certificate, not by a token",
                     "mint an enrolment token");
+    for (const Permission permission : wish.scope)
+        if (!permissions_of(wish.role).contains(permission))
+            return fail(Code::invalid, fmt::format("a {} may not {}", word(wish.role), word(permission)),
+                        "a scope narrows what a role may do, and adds nothing");
+    if (wish.role == Role::break_glass && (!wish.expires || *wish.expires > now + break_glass_at_most))
+        return fail(Code::invalid, fmt::format("glass is broken for at most {}", print(break_glass_at_most)),
+                    "ask for less; it can be asked for again");
+    if ((wish.role == Role::break_glass) != is_valid(Format::line, wish.why))
+        return fail(Code::invalid,
+                    wish.role == Role::break_glass ? "a reason is needed, which the tenant will read"
+                                                   : "only who enters another's tenant says why",
+                    "");
     if (auto valid = check_expiry(wish.expires, now); !valid) return std::unexpected(valid.error());
     return minted({.purpose = TokenPurpose::api,
+                   .name = wish.name,
                    .role = wish.role,
                    .subject = wish.subject,
                    .tenant = wish.tenant,
+                   .scope = wish.scope,
+                   .why = wish.why,
                    .expiresAt = wish.expires},
                   now);
 }
@@ -146,7 +182,7 @@ Result<Caller> TokenBook::caller(std::string_view token, Instant now) const {
     const std::lock_guard lock{mutex_};
     const auto found = find(token, TokenPurpose::api, now);
     if (!found) return std::unexpected(found.error());
-    return Caller{(*found)->role, (*found)->subject, (*found)->tenant, (*found)->id};
+    return caller_of(**found);
 }
 
 bool TokenBook::in_force(std::string_view id, Instant now) const {

@@ -15,15 +15,9 @@
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/base/result.hpp"
 #include "bulkhead/model/describe.hpp"
-#include "bulkhead/model/terms.hpp"
+#include "bulkhead/model/role.hpp"
 
 namespace bulkhead::auth {
-
-// Written to disk by these words: append, never rename.
-enum class Role : std::uint8_t { platform_admin, security_admin, auditor, tenant_admin, tenant_user, node };
-constexpr auto words(Role) {
-    return std::to_array<Words>({"platform-admin", "security-admin", "auditor", "tenant-admin", "tenant-user", "node"});
-}
 
 // "bh1_" and 64 hex digits: a form that scanners for leaked secrets can find.
 inline constexpr std::string_view token_prefix = "bh1_";
@@ -44,10 +38,13 @@ struct StoredToken {
     std::string id;    // public: the first 16 hex digits of the hash; names the token in lists and logs
     std::string hash;  // SHA-256 of the token's text, hex
     TokenPurpose purpose{};
-    Role role{};          // of an api token
-    std::string subject;  // of an api token: who is calling
-    std::string tenant;   // of a tenant's token
-    std::string node;     // of an enrolment token: the node's name, or a beginning of names followed by '*'
+    std::string name;               // of an api token: what its makers call it
+    Role role{};                    // of an api token
+    std::string subject;            // of an api token: who is calling
+    std::string tenant;             // of a tenant's token
+    std::vector<Permission> scope;  // of an api token: no more of its role's permissions than these; empty: all of them
+    std::string why;                // of a token that breaks glass
+    std::string node;               // of an enrolment token: the node's name, or a beginning of names followed by '*'
     Instant createdAt;
     std::optional<Instant> expiresAt;  // an enrolment token always has one
     std::optional<Instant> usedAt;     // of an enrolment token that was used
@@ -60,9 +57,12 @@ struct StoredToken {
         field("hash", &StoredToken::hash, "SHA-256 of the token, in hex.",
               Rule{.required = true, .format = Format::line});
         field("purpose", &StoredToken::purpose, "What it is for.", Rule{.required = true});
+        field("name", &StoredToken::name, "What it is called.");
         field("role", &StoredToken::role, "What its holder may ask.");
         field("subject", &StoredToken::subject, "Who its holder is.");
         field("tenant", &StoredToken::tenant, "The tenant it belongs to.");
+        field("scope", &StoredToken::scope, "The permissions of its role that it carries; none: all.");
+        field("why", &StoredToken::why, "Why somebody enters a tenant that is not theirs.");
         field("node", &StoredToken::node, "The node it admits, or a beginning of names followed by '*'.");
         field("createdAt", &StoredToken::createdAt, "When it was made.", Rule{.required = true});
         field("expiresAt", &StoredToken::expiresAt, "From when on it is refused.");
@@ -80,21 +80,38 @@ struct MintedToken {
 struct ApiTokenWish {
     Role role{};
     std::string subject;
-    std::string tenant;  // required for the two tenant roles, refused for the others
-    std::optional<Instant> expires;
+    std::string tenant = {};  // required for a tenant's roles, refused for the others
+    std::optional<Instant> expires = {};
+    std::string name = {};
+    std::vector<Permission> scope = {};  // must be the role's own
+    std::string why = {};                // required to break glass, which also needs an end
 };
 Result<MintedToken> mint_api_token(const ApiTokenWish& wish, Instant now);
 // `node`: a name, or a beginning of names followed by '*'.
 Result<MintedToken> mint_enrolment_token(std::string_view node, Instant expires, Instant now);
 
-// Who a request comes from.
+// Who a request comes from, and what they may do.
 struct Caller {
-    Role role{};
-    std::string subject;
-    std::string tenant;
-    std::string token_id;
+    Rights rights;
+    Role role{};           // the first of theirs, for words
+    std::string subject;   // as the log names them
+    std::string tenant;    // of a caller with one tenant's role
+    std::string token_id;  // empty: a stranger
+    std::optional<Instant> until;
+    // For the log. What a tenant calls its own people says whose they are.
+    std::string actor() const {
+        return is_tenants(role) && !tenant.empty() && subject.find('#') == std::string::npos
+                   ? "tenant:" + tenant + '/' + subject
+                   : subject;
+    }
+    bool narrowed = false;  // its token carries less than its role
+    bool breaks_glass() const { return role == Role::break_glass; }
     friend bool operator==(const Caller&, const Caller&) = default;
 };
+
+Result<Caller> caller_of(const StoredToken& token);
+
+inline constexpr Duration break_glass_at_most = Duration::hours(8);
 
 // The tokens in force. Any thread may ask.
 class TokenBook {

@@ -54,7 +54,14 @@ TEST(Token, names_its_caller_until_it_ends_or_is_taken_back) {
     ASSERT_TRUE(admin && alice);
     ASSERT_TRUE(book.put(admin->stored) && book.put(alice->stored));
 
-    EXPECT_EQ(*book.caller(alice->text, morning), (Caller{Role::tenant_user, "alice", "acme", alice->stored.id}));
+    const auto caller = book.caller(alice->text, morning);
+    ASSERT_TRUE(caller);
+    EXPECT_EQ(caller->role, Role::tenant_user);
+    EXPECT_EQ(caller->subject, "alice");
+    EXPECT_EQ(caller->tenant, "acme");
+    EXPECT_EQ(caller->token_id, alice->stored.id);
+    EXPECT_TRUE(caller->rights.may(Permission::submit, "acme"));
+    EXPECT_FALSE(caller->rights.may(Permission::submit, "beta"));
     EXPECT_EQ(book.caller(admin->text, later + Duration::days(9999))->role, Role::platform_admin);
     EXPECT_FALSE(book.caller(alice->text, later)) << "ended at this very moment";
     EXPECT_FALSE(book.caller(new_token(), morning)) << "never made";
@@ -63,6 +70,33 @@ TEST(Token, names_its_caller_until_it_ends_or_is_taken_back) {
     EXPECT_FALSE(book.erase(admin->stored.id));
     EXPECT_FALSE(book.caller(admin->text, morning)) << "taken back";
     EXPECT_EQ(book.list().size(), 1u);
+}
+
+TEST(Token, carries_no_more_than_its_scope) {
+    const auto narrow = mint_api_token(
+        {.role = Role::tenant_user, .subject = "ci", .tenant = "acme", .name = "ci", .scope = {Permission::submit}},
+        morning);
+    ASSERT_TRUE(narrow);
+    const auto caller = caller_of(narrow->stored);
+    ASSERT_TRUE(caller);
+    EXPECT_TRUE(caller->rights.may(Permission::submit, "acme"));
+    EXPECT_FALSE(caller->rights.may(Permission::read_output, "acme"));
+    EXPECT_FALSE(mint_api_token(
+        {.role = Role::tenant_user, .subject = "ci", .tenant = "acme", .scope = {Permission::manage_fleet}}, morning))
+        << "a scope adds nothing";
+}
+
+TEST(Token, that_breaks_glass_has_a_reason_and_an_end) {
+    const auto wish = [](std::optional<Instant> end, std::string why) {
+        return mint_api_token(
+            {.role = Role::break_glass, .subject = "ops", .tenant = "acme", .expires = end, .why = std::move(why)},
+            morning);
+    };
+    EXPECT_TRUE(wish(morning + Duration::hours(1), "ticket 7"));
+    EXPECT_FALSE(wish(std::nullopt, "ticket 7"));
+    EXPECT_FALSE(wish(morning + Duration::hours(9), "ticket 7"));
+    EXPECT_FALSE(wish(morning + Duration::hours(1), ""));
+    EXPECT_FALSE(mint_api_token({.role = Role::auditor, .subject = "a", .why = "x"}, morning));
 }
 
 TEST(Token, is_found_by_all_of_its_hash_and_not_by_its_public_id) {

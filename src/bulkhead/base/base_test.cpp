@@ -15,6 +15,9 @@ TEST(Quantity, reads_what_people_write_and_prints_the_shortest_form) {
     };
     for (const Row& row : {Row{"8", "8"}, Row{"0.5", "0.5"}, Row{"0.125", "0.125"}, Row{"1.50", "1.5"}, Row{"0", "0"}})
         EXPECT_EQ(print(parse_gpus(row.text).value()), row.printed) << row.text;
+    for (const Row& row : {Row{"2.40", "2.4"}, Row{"0", "0"}, Row{"-8", "-8"}, Row{"-0.000000001", "-0.000000001"},
+                           Row{"9223372036.854775807", "9223372036.854775807"}})
+        EXPECT_EQ(print(parse_money(row.text).value()), row.printed) << row.text;
     for (const Row& row : {Row{"10Gi", "10Gi"}, Row{"1024Mi", "1Gi"}, Row{"80G", "80G"}, Row{"1.5Gi", "1536Mi"},
                            Row{"2Ti", "2Ti"}, Row{"0", "0"}, Row{"1000", "1k"}, Row{"17", "17"}})
         EXPECT_EQ(print(parse_byte_size(row.text).value()), row.printed) << row.text;
@@ -29,6 +32,9 @@ TEST(Quantity, reads_what_people_write_and_prints_the_shortest_form) {
 TEST(Quantity, refuses_what_it_cannot_hold_exactly) {
     for (const char* text : {"", "x", "-1", "0.0001", "1e3", ".5", "1.", "9223372036854775807", "1 "})
         EXPECT_FALSE(parse_gpus(text)) << text;
+    for (const char* text :
+         {"", "-", "--1", "+1", "1e3", "1,000", "2.4000000001", ".5", "1.", "$2", "9223372037", "1 "})
+        EXPECT_FALSE(parse_money(text)) << text;
     for (const char* text : {"", "Gi", "10gi", "10GB", "0.3", "9999999Pi", "-1Gi", "1 Gi"})
         EXPECT_FALSE(parse_byte_size(text)) << text;
     for (const char* text : {"", "2", "h", "30m1h", "1h1h", "1.5h", "2 h", "99999999999999d"})

@@ -137,10 +137,31 @@ Result<Instant> parse_instant(std::string_view text) {
     return Instant{((days * 24 + *hour) * 60 + *minute) * 60'000 + *second * 1000 + *ms};
 }
 
+Result<Money> parse_money(std::string_view text) {
+    const bool negative = text.starts_with('-');
+    if (const auto value = scaled_decimal(text.substr(negative ? 1 : 0), 1'000'000'000))
+        return Money{negative ? -*value : *value};
+    return fail(Code::invalid, fmt::format("\"{}\" is not an amount of money", text),
+                "write a number with at most nine decimals, without a currency: 2.40");
+}
+
 std::string print(Gpus value) {
     std::string out = fmt::format("{}", value.thousandths / 1000);
     if (const std::int64_t rest = value.thousandths % 1000; rest != 0) {
         std::string decimals = fmt::format("{:03}", rest);
+        decimals.erase(decimals.find_last_not_of('0') + 1);
+        out += "." + decimals;
+    }
+    return out;
+}
+
+std::string print(Money value) {
+    // Not -value.nano: the least of all numbers has no opposite.
+    const std::uint64_t size =
+        value.nano < 0 ? 0 - static_cast<std::uint64_t>(value.nano) : static_cast<std::uint64_t>(value.nano);
+    std::string out = fmt::format("{}{}", value.nano < 0 ? "-" : "", size / 1'000'000'000);
+    if (const std::uint64_t rest = size % 1'000'000'000; rest != 0) {
+        std::string decimals = fmt::format("{:09}", rest);
         decimals.erase(decimals.find_last_not_of('0') + 1);
         out += "." + decimals;
     }

@@ -41,14 +41,22 @@ struct Instant {
     friend constexpr Duration operator-(Instant a, Instant b) { return {a.ms - b.ms}; }
 };
 
+// Money in billionths of a currency's unit, so that sums are exact: "2.40", "0.000000001", "-8".
+struct Money {
+    std::int64_t nano{};
+    friend constexpr auto operator<=>(Money, Money) = default;
+};
+
 Result<Gpus> parse_gpus(std::string_view text);
 Result<ByteSize> parse_byte_size(std::string_view text);
 Result<Duration> parse_duration(std::string_view text);
 Result<Instant> parse_instant(std::string_view text);
+Result<Money> parse_money(std::string_view text);
 
 std::string print(Gpus value);
 std::string print(ByteSize value);
 std::string print(Duration value);
 std::string print(Instant value);
+std::string print(Money value);
 
 }  // namespace bulkhead

@@ -62,8 +62,23 @@ int backup(const std::string& path, const DoorOptions& door, Context& context) {
 }
 
 struct TokenOptions {
-    std::string role = "auditor", subject, node, valid_for, id;
+    std::string role = "auditor", subject, node, valid_for, id, tenant, name, why;
+    std::vector<std::string> scope;
 };
+
+// The secret alone on standard output, to be put into a file; the rest beside it.
+Result<> print_token(const Reply& reply, bool with_ca, Context& context) {
+    const auto read = read_answer(reply);
+    if (!read) return std::unexpected(read.error());
+    const Node& root = *read->root;
+    context.out << text_at(root, "token") << '\n';
+    context.err << fmt::format("token {}: shown once, now", text_at(root, "id"));
+    if (const std::string until = text_at(root, "expiresAt"); !until.empty())
+        context.err << fmt::format("; good until {}", until);
+    context.err << '\n';
+    if (with_ca) context.err << fmt::format("the fleet's CA has the fingerprint {}\n", text_at(root, "caFingerprint"));
+    return {};
+}
 
 int create_token(const TokenOptions& options, bool enrolment, const DoorOptions& door, Context& context) {
     auto client = connect(door);
@@ -75,18 +90,59 @@ int create_token(const TokenOptions& options, bool enrolment, const DoorOptions&
     } else {
         body.member("role", options.role);
         body.member("subject", options.subject);
+        if (!options.tenant.empty()) body.member("tenant", options.tenant);
+        if (!options.name.empty()) body.member("name", options.name);
+        if (!options.scope.empty()) {
+            body.key("scope");
+            body.begin_array();
+            for (const std::string& each : options.scope) body.value(each);
+            body.end_array();
+        }
     }
     if (!options.valid_for.empty()) body.member("validFor", options.valid_for);
     body.end_object();
     const auto reply = client->post(enrolment ? "/v1/tokens/enrolment" : "/v1/tokens", body.take());
     if (!reply) return report(context, reply.error());
+    if (const auto printed = print_token(*reply, enrolment, context); !printed) return report(context, printed.error());
+    return done;
+}
+
+int break_glass(const TokenOptions& options, const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    JsonWriter body{JsonLayout::compact};
+    body.begin_object();
+    body.member("why", options.why);
+    if (!options.valid_for.empty()) body.member("validFor", options.valid_for);
+    body.end_object();
+    const auto reply =
+        client->post(fmt::format("/v1/tenants/{}/break-glass", percent_encoded(options.tenant)), body.take());
+    if (!reply) return report(context, reply.error());
+    if (const auto printed = print_token(*reply, false, context); !printed) return report(context, printed.error());
+    context.err << fmt::format("{} sees who entered, why, and everything that is done with it\n", options.tenant);
+    return done;
+}
+
+int who_am_i(const DoorOptions& door, Context& context) {
+    auto client = connect(door);
+    if (!client) return report(context, client.error());
+    const auto reply = client->get("/v1/whoami");
+    if (!reply) return report(context, reply.error());
     const auto read = read_answer(*reply);
     if (!read) return report(context, read.error());
     const Node& root = *read->root;
-    context.out << text_at(root, "token") << '\n';  // alone on standard output, to be put into a file
-    context.err << fmt::format("token {}: shown once, now\n", text_at(root, "id"));
-    if (enrolment)
-        context.err << fmt::format("the fleet's CA has the fingerprint {}\n", text_at(root, "caFingerprint"));
+    context.out << fmt::format("{} ({})", text_at(root, "subject"), text_at(root, "role"));
+    if (const std::string until = text_at(root, "until"); !until.empty()) context.out << ", until " << until;
+    context.out << '\n';
+    const auto say = [&](std::string_view where, const Node* permissions) {
+        if (permissions == nullptr || permissions->items.empty()) return;
+        std::string all;
+        for (const Node* each : permissions->items) all += (all.empty() ? "" : ", ") + each->text;
+        context.out << fmt::format("  {}: {}\n", where, wrapped(all, 4));
+    };
+    say("the whole fleet", root.find("fleet"));
+    if (const Node* tenants = root.find("tenants"))
+        for (const Node::Member& each : tenants->members) say("tenant " + each.key, each.value);
     return done;
 }
 
@@ -98,13 +154,15 @@ int list_tokens(const DoorOptions& door, Context& context) {
     const auto read = read_answer(*reply);
     if (!read) return report(context, read.error());
     const Node* items = read->root->find("items");
-    std::vector<Row> rows{{{"ID", dim}, {"PURPOSE", dim}, {"ROLE", dim}, {"WHO", dim}, {"UNTIL", dim}, {"USED", dim}}};
+    std::vector<Row> rows{
+        {{"ID", dim}, {"PURPOSE", dim}, {"ROLE", dim}, {"TENANT", dim}, {"WHO", dim}, {"UNTIL", dim}, {"USED", dim}}};
     if (items != nullptr)
         for (const Node* item : items->items) {
             const std::string who = text_at(*item, "subject"), until = text_at(*item, "expiresAt");
             rows.push_back({{text_at(*item, "id")},
                             {text_at(*item, "purpose")},
                             {text_at(*item, "role")},
+                            {text_at(*item, "tenant")},
                             {who.empty() ? text_at(*item, "node") : who},
                             {until.empty() ? "no end" : until},
                             {text_at(*item, "usedBy")}});
@@ -147,18 +205,44 @@ void add_backup(Command program, Context& context) {
     command.callback([path, door, &context] { context.status = backup(*path, *door, context); });
 }
 
+void add_break_glass(Command program, Context& context) {
+    Command command = program.add_subcommand("break-glass", "A short-lived key to a tenant that is not one's own.");
+    auto options = std::make_shared<TokenOptions>();
+    auto door = add_door(command);
+    command.description(
+        "A short-lived key to a tenant that is not one's own: to read what its work prints, and to stop it.\n\n"
+        "The tenant sees who asked for it, why, and everything that is done with it.");
+    command.add_option("tenant", options->tenant, "The tenant.").required().type_name("TENANT");
+    command.add_option("--why", options->why, "Why: the tenant reads it.").required().type_name("TEXT");
+    command.add_option("--valid-for", options->valid_for, "Default: 1h; at most 8h.").type_name("DURATION");
+    command.footer("Example:\n  bulkhead break-glass acme --why 'ticket 7: stuck job' >key && chmod 600 key");
+    command.callback([=, &context] { context.status = break_glass(*options, *door, context); });
+}
+
+void add_whoami(Command program, Context& context) {
+    Command command = program.add_subcommand("whoami", "Who the server takes you for, and what you may do.");
+    auto door = add_door(command);
+    command.callback([=, &context] { context.status = who_am_i(*door, context); });
+}
+
 void add_token(Command program, Context& context) {
     Command command = program.add_subcommand("token", "Tokens for people, programs and new nodes.");
     command.require_subcommand();
     auto options = std::make_shared<TokenOptions>();
     Command create = command.add_subcommand("create", "A bearer token, for a person or a program.");
     auto door = add_door(create);
-    create.add_option("--role", options->role, "platform-admin or auditor. Default: auditor.").type_name("ROLE");
+    create
+        .add_option("--role", options->role,
+                    "platform-admin, security-admin, auditor, tenant-admin or tenant-user. Default: auditor.")
+        .type_name("ROLE");
+    create.add_option("--tenant", options->tenant, "The tenant, of a tenant's role.").type_name("TENANT");
+    create.add_option("--name", options->name, "What it is called: ci-runner.").type_name("NAME");
+    create.add_option("--scope", options->scope, "Only this permission of the role: submit. May be repeated.")
+        .type_name("PERMISSION");
     create.add_option("--subject", options->subject, "Who will hold it; the audit log names them.")
         .required()
         .type_name("WHO");
-    create.add_option("--valid-for", options->valid_for, "30d, 8h. Default: until it is taken back.")
-        .type_name("DURATION");
+    create.add_option("--valid-for", options->valid_for, "30d, 8h. Default: 90d.").type_name("DURATION");
     create.callback([=, &context] { context.status = create_token(*options, false, *door, context); });
     Command node = command.add_subcommand("node", "A token that admits one node, once.");
     auto node_door = add_door(node);

@@ -19,6 +19,7 @@
 #include <sstream>
 #include <thread>
 
+#include "bulkhead/auth/secret_file.hpp"
 #include "bulkhead/cli/host_places_test.hpp"
 #include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/hw/container/tenants.hpp"
@@ -131,8 +132,9 @@ protected:
         fs::remove_all(folder_, ignored);
     }
 
-    Said ask(const char* command, std::vector<std::string> words) const {
-        words.insert(words.end(), {"--server", url_, "--token-file", folder_ / "server/keys/admin.token", "--ca",
+    Said ask(const char* command, std::vector<std::string> words, const std::string& token = {}) const {
+        words.insert(words.end(), {"--server", url_, "--token-file",
+                                   token.empty() ? std::string{folder_ / "server/keys/admin.token"} : token, "--ca",
                                    folder_ / "server/keys/ca.crt"});
         std::vector<const char*> raw;
         for (const std::string& word : words) raw.push_back(word.c_str());
@@ -292,9 +294,13 @@ TEST_F(AgentWithHands, hands_killed_in_the_middle_of_an_operation_cost_nothing_b
 TEST_F(AgentWithHands, what_a_command_prints_is_read_while_it_runs_and_after_it_has_ended) {
     start_agent();
     ASSERT_TRUE(in_time([&] { return is_wiped_after("gpu-1"); })) << agent_->said();
+    // What a command prints is read by its tenant's people, and nobody of the operator's.
+    const Said key = ask("token", {"create", "--role", "tenant-user", "--tenant", "vision", "--subject", "reader"});
+    ASSERT_EQ(key.status, 0) << key.err;
+    ASSERT_TRUE(auth::write_secret(folder_ / "reader.token", key.out));
     const auto read = [&](std::vector<std::string> more) {
         more.insert(more.begin(), "talk");
-        return ask("logs", std::move(more));
+        return ask("logs", std::move(more), folder_ / "reader.token");
     };
     std::ofstream{folder_ / "talk.yaml"}
         << "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: talk}\n"

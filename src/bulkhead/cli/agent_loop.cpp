@@ -25,6 +25,10 @@ void AgentLoop::deliver(const Report& report) {
 }
 
 Result<> AgentLoop::run(agent::Runner& runner) {
+    link_->measure_with([&runner]() -> std::optional<Telemetry> {
+        auto newest = runner.telemetry();
+        return newest ? *std::move(newest) : std::nullopt;
+    });
     while (!asked_to_stop()) {
         for (const agent::Link::Event& event : link_->wait(patience(runner))) {
             const auto heard = std::visit([&](const auto& what) { return on(runner, what); }, event);

@@ -87,8 +87,7 @@ struct DeleteOptions {
 };
 
 int delete_one(Client& client, const shell::KindName& kind, const std::string& name, Context& context) {
-    const auto reply =
-        client.ask({.method = "DELETE", .target = fmt::format("/v1/{}/{}", kind.plural, percent_encoded(name))});
+    const auto reply = client.ask({.method = "DELETE", .target = target_of(kind.plural, name)});
     if (!reply) return report(context, reply.error());
     const bool gone = reply->body.find("\"result\":\"deleted\"") != std::string::npos;
     context.out << fmt::format("{} {} {}\n", kind.type, name,
@@ -117,8 +116,11 @@ int remove(const DeleteOptions& options, const DoorOptions& door, Context& conte
         for (const Diagnostic& diagnostic : loaded.errors) context.err << print(diagnostic);
         if (!loaded.errors.empty()) return bad_input;
         for_each_kind([&]<class T>() {
-            for (const T& object : loaded.snapshot.list<T>())
-                wanted.emplace_back(*parse_kind(T::kind), object.metadata.name);
+            for (const T& object : loaded.snapshot.list<T>()) {
+                std::string name = object.metadata.name;
+                if constexpr (std::same_as<T, GpuWorkload>) name = object.spec.tenant + '/' + name;
+                wanted.emplace_back(*parse_kind(T::kind), std::move(name));
+            }
         });
         std::ranges::reverse(wanted);  // what was declared last may rest on what was declared first
     }

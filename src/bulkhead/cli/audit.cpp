@@ -1,37 +1,32 @@
 // `certificate`, `verify` and `audit`: evidence as it leaves the server, and its checking without the server.
 #include <fmt/core.h>
 
+#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <ostream>
 
 #include "bulkhead/audit/tile_reader.hpp"
+#include "bulkhead/cli/audit_commands.hpp"
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/input.hpp"
+#include "bulkhead/cli/log_source.hpp"
 #include "bulkhead/cli/objects.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/evidence/certificate.hpp"
 #include "bulkhead/evidence/commitment.hpp"
+#include "bulkhead/evidence/log_proof.hpp"
 
 namespace bulkhead::cli {
 
 namespace {
 
 struct AuditOptions {
-    std::string lease, node, file, key, tenant, tiles, older;
+    std::string lease, node, file, key, keys, tenant, tiles, older, format = "text";
+    bool pseudonymous = false;
     std::int64_t from = 0, limit = 100, index = 0;
 };
-
-// The key itself, or a file that holds it.
-Result<evidence::VerifierKey> read_key(const std::string& given) {
-    if (auto key = evidence::parse_verifier_key(given)) return key;
-    auto text = read_file(given);
-    if (!text)
-        return fail(Code::invalid, fmt::format("\"{}\" is neither a log's key nor a file", given.substr(0, 100)),
-                    "the server prints its key when it starts; GET /v1/log/key gives it too");
-    return evidence::parse_verifier_key(text->substr(0, text->find_first_of("\r\n")));
-}
 
 int certificate(const AuditOptions& options, const DoorOptions& door, Context& context) {
     if (options.lease.empty() == options.node.empty()) {
@@ -40,8 +35,9 @@ int certificate(const AuditOptions& options, const DoorOptions& door, Context& c
     }
     auto client = connect(door);
     if (!client) return report(context, client.error());
-    const std::string target = options.lease.empty() ? "/v1/certificates?node=" + percent_encoded(options.node)
-                                                     : "/v1/certificates?lease=" + percent_encoded(options.lease);
+    std::string target = options.lease.empty() ? "/v1/certificates?node=" + percent_encoded(options.node)
+                                               : "/v1/certificates?lease=" + percent_encoded(options.lease);
+    if (options.pseudonymous) target += "&pseudonymous=true";
     const auto reply = client->get(target);
     if (!reply) return report(context, reply.error());
     if (options.file.empty()) {
@@ -58,22 +54,13 @@ int certificate(const AuditOptions& options, const DoorOptions& door, Context& c
     return done;
 }
 
-struct Bundle {
-    std::string version;
-    std::vector<evidence::Certificate> certificates;
-    static constexpr void describe(auto&& field) {
-        field("version", &Bundle::version, "The form.", Rule{.required = true});
-        field("certificates", &Bundle::certificates, "The certificates.", Rule{.required = true});
-    }
-};
-
 int verify(const AuditOptions& options, Context& context) {
-    const auto key = read_key(options.key);
+    const auto key = read_keys(options.key, options.keys);
     if (!key) return report(context, key.error());
     const auto text = read_file(options.file);
     if (!text) return report(context, text.error());
     std::vector<evidence::Certificate> list;
-    if (auto bundle = from_json<Bundle>(options.file, *text, own_text)) {
+    if (auto bundle = from_json<evidence::CertificateList>(options.file, *text, own_text)) {
         list = std::move(bundle->certificates);
     } else {
         auto one = evidence::read_certificate(*text);
@@ -107,6 +94,21 @@ int not_signed(Context& context, const Error& error) {
     return error.code == Code::denied ? refused : status;
 }
 
+// By name, where the server has told it and it is true.
+std::string tenant_in(const Node& item, const evidence::Record& record) {
+    const Node* const known = item.find("tenant");
+    if (known == nullptr) return record.tenant;
+    const evidence::TenantOpening opening{text_at(*known, "name"), text_at(*known, "salt")};
+    return evidence::pseudonym(opening) == record.tenant ? opening.name : record.tenant;
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+    std::uint64_t number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
 int audit_list(const AuditOptions& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
@@ -122,7 +124,7 @@ int audit_list(const AuditOptions& options, const DoorOptions& door, Context& co
     if (!options.tiles.empty()) {
         auto opened = audit::TileReader::open(options.tiles);
         if (!opened) return report(context, opened.error());
-        const auto key = read_key(options.key);
+        const auto key = read_keys(options.key, options.keys);
         if (!key) return report(context, key.error());
         const auto checkpoint = opened->checkpoint(*key);
         if (!checkpoint) return not_signed(context, checkpoint.error());
@@ -143,7 +145,9 @@ int audit_list(const AuditOptions& options, const DoorOptions& door, Context& co
             const Node* found = item->find(name);
             return found == nullptr ? std::string{} : found->text;
         };
-        const std::string index = text("index");
+        // A tenant's own records are counted by themselves: where they stand in everybody's log is not told.
+        const std::string index = item->find("index") != nullptr ? text("index") : text("number");
+        const std::optional<std::uint64_t> place = item->find("index") != nullptr ? whole_number(index) : std::nullopt;
         const auto entry_bytes = from_hex(text("entry"));
         const auto entry = entry_bytes ? hash_from(*entry_bytes) : std::nullopt;
         if (item->find("lost") != nullptr) {
@@ -153,8 +157,9 @@ int audit_list(const AuditOptions& options, const DoorOptions& door, Context& co
         const auto salt = from_hex(text("salt"));
         const bool opens = entry && salt && evidence::open_commitment(*entry, *salt, text("payload"));
         bool published = true;
-        if (tiles && entry && std::stoull(index) < size) {
-            const auto there = tiles->entry(std::stoull(index), size);
+        const bool compares = tiles && entry && place && *place < size;
+        if (compares) {
+            const auto there = tiles->entry(*place, size);
             published = there && *there == bytes_of(*entry);
         }
         const auto record = evidence::read_record(text("payload"));
@@ -167,10 +172,15 @@ int audit_list(const AuditOptions& options, const DoorOptions& door, Context& co
             row.push_back({!record->object.empty() ? record->object
                            : !record->unit.empty() ? record->unit
                                                    : record->lease});
-            row.push_back({record->tenant});
+            row.push_back({tenant_in(*item, *record)});
             row.push_back({record->node});
         }
-        if (!opens || !published) row.push_back({"NOT WHAT WAS LOGGED", red});
+        if (!opens || !published)
+            row.push_back({"NOT WHAT WAS LOGGED", red});
+        else if (tiles && !compares) {
+            row.push_back({"not compared with what was published", yellow});
+            worst = std::max(worst, static_cast<int>(could_not));
+        }
         rows.push_back(std::move(row));
     }
     print_table(context.out, rows, 2, context.colour);
@@ -178,7 +188,7 @@ int audit_list(const AuditOptions& options, const DoorOptions& door, Context& co
 }
 
 int audit_prove(const AuditOptions& options, Context& context) {
-    const auto key = read_key(options.key);
+    const auto key = read_keys(options.key, options.keys);
     if (!key) return report(context, key.error());
     const auto tiles = audit::TileReader::open(options.tiles);
     if (!tiles) return report(context, tiles.error());
@@ -188,6 +198,8 @@ int audit_prove(const AuditOptions& options, Context& context) {
         return report(context,
                       {Code::not_found, fmt::format("the log has {} entries", checkpoint->size), "a smaller index"});
     const auto index = static_cast<std::uint64_t>(options.index);
+    const auto note = tiles->note();
+    if (!note) return report(context, note.error());
     const auto entry = tiles->entry(index, checkpoint->size);
     if (!entry) return report(context, entry.error());
     const auto proof = tiles->prove(index, checkpoint->size);
@@ -196,6 +208,10 @@ int audit_prove(const AuditOptions& options, Context& context) {
         {.index = index, .size = checkpoint->size, .leaf = evidence::leaf_hash(*entry), .root = checkpoint->root},
         *proof);
     if (!shown) return report(context, {Code::conflict, shown.error().what, "the tiles are not what was signed"});
+    if (options.format == "tlog-proof") {
+        context.out << print(evidence::LogProof{.extra = {}, .index = index, .hashes = *proof, .checkpoint = *note});
+        return done;
+    }
     context.out << fmt::format("entry {} is in the log of size {} that {} signed\n  entry {}\n", index,
                                checkpoint->size, checkpoint->origin, to_hex(*entry));
     for (const Hash& step : *proof) context.out << "  with  " << to_hex(bytes_of(step)) << '\n';
@@ -204,7 +220,7 @@ int audit_prove(const AuditOptions& options, Context& context) {
 }
 
 int audit_verify(const AuditOptions& options, Context& context) {
-    const auto key = read_key(options.key);
+    const auto key = read_keys(options.key, options.keys);
     if (!key) return report(context, key.error());
     std::optional<std::string> older;
     if (!options.older.empty()) {
@@ -218,7 +234,7 @@ int audit_verify(const AuditOptions& options, Context& context) {
     if (!audited) {
         context.out << painted("NOT WHAT WAS SIGNED", red, context.colour) << "  " << audited.error().what << '\n';
         if (!audited.error().remedy.empty()) context.out << "  try: " << audited.error().remedy << '\n';
-        return refused;
+        return tampered_with;
     }
     context.out << painted("VERIFIED", green, context.colour)
                 << fmt::format("  {} entries of {}, {} tiles, root {}{}\n", audited->checkpoint.size,
@@ -231,6 +247,8 @@ void add_key(Command command, AuditOptions& options) {
     command.add_option("--key", options.key, "The log's verifier key, or a file that holds it.")
         .required()
         .type_name("KEY");
+    command.add_option("--keys", options.keys, "The history of the log's keys, if it has had others.")
+        .type_name("FILE");
 }
 
 }  // namespace
@@ -242,6 +260,8 @@ void add_certificate(Command program, Context& context) {
     command.add_option("--lease", options->lease, "The lease.").type_name("NAME");
     command.add_option("--node", options->node, "The node: its newest wipes.").type_name("NAME");
     command.add_option("-o,--output", options->file, "Into this file. Default: standard output.").type_name("FILE");
+    command.add_flag("--pseudonymous", options->pseudonymous,
+                     "Tenants by their pseudonyms alone: to be handed on to others.");
     command.callback([options, door, &context] { context.status = certificate(*options, *door, context); });
 }
 
@@ -273,7 +293,10 @@ void add_audit(Command program, Context& context) {
     list.callback([=, &context] { context.status = audit_list(*options, *door, context); });
     Command prove =
         command.add_subcommand("prove", "That an entry is in the log that was signed; from the tiles alone.");
-    prove.add_option("index", options->index, "The entry's index.").required().type_name("INDEX");
+    Option at = prove.add_option("index", options->index, "The entry's index.").type_name("INDEX");
+    prove.add_option("--index", options->index, "The same.").type_name("INDEX").excludes(at);
+    prove.add_option("--format", options->format, "text, or tlog-proof (c2sp.org/tlog-proof@v1). Default: text.")
+        .one_of({"text", "tlog-proof"});
     prove.add_option("--tiles", options->tiles, "The directory of the published log.").required().type_name("DIR");
     add_key(prove, *options);
     prove.callback([=, &context] { context.status = audit_prove(*options, context); });
@@ -283,7 +306,11 @@ void add_audit(Command program, Context& context) {
     verify_all.add_option("--older", options->older, "A checkpoint from before, which this log must continue.")
         .type_name("FILE");
     add_key(verify_all, *options);
+    verify_all.footer("Exit status:\n  0  all of it is what was signed\n  1  it is not, with the place");
     verify_all.callback([=, &context] { context.status = audit_verify(*options, context); });
+    add_audit_watch(command, context);
+    add_audit_export(command, context);
+    add_audit_rotate_key(command, context);
 }
 
 }  // namespace bulkhead::cli

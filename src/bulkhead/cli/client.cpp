@@ -159,6 +159,12 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
+Result<Client> Client::with_token(std::string token) const {
+    Door door = state_->door;
+    door.token = std::move(token);
+    return open(std::move(door));
+}
+
 Result<Client> Client::open(Door door) {
     auto place = parse_place(door.server);
     if (!place) return std::unexpected(place.error());

@@ -34,6 +34,7 @@ struct Reply {
 class Client {
 public:
     static Result<Client> open(Door door);
+    Result<Client> with_token(std::string token) const;  // the same server, as somebody else
     Client(Client&&) noexcept;
     Client& operator=(Client&&) noexcept;
     ~Client();

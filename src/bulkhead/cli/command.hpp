@@ -44,6 +44,7 @@ void add_scrub(Command program, Context& context);
 void add_probe(Command program, Context& context);
 
 // Those that ask a server.
+void add_login(Command program, Context& context);  // and logout
 void add_apply(Command program, Context& context);
 void add_logs(Command program, Context& context);
 void add_run(Command program, Context& context);
@@ -54,7 +55,12 @@ void add_fleet(Command program, Context& context);
 void add_queue(Command program, Context& context);
 void add_explain(Command program, Context& context);
 void add_actions(Command program, Context& context);  // drain, undrain, repair, revoke, freeze, thaw, hold, unhold
+void add_tenant(Command program, Context& context);   // compliance
+void add_usage(Command program, Context& context);
+void add_correction(Command program, Context& context);
 void add_token(Command program, Context& context);
+void add_break_glass(Command program, Context& context);
+void add_whoami(Command program, Context& context);
 void add_backup(Command program, Context& context);
 void add_certificate(Command program, Context& context);
 void add_verify(Command program, Context& context);  // asks nobody

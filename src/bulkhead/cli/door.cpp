@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "bulkhead/auth/secret_file.hpp"
+#include "bulkhead/cli/login_file.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/codec/print.hpp"
 
@@ -40,13 +41,26 @@ Result<std::string> read_plain(const std::string& path) {
     return text;
 }
 
-Result<DoorOptions> filled_in(DoorOptions options) {
-    const auto take = [](std::string& into, std::string from) {
-        if (into.empty()) into = std::move(from);
-    };
+void take(std::string& into, std::string from) {
+    if (into.empty()) into = std::move(from);
+}
+
+DoorOptions with_environment(DoorOptions options) {
     take(options.server, from_environment("BULKHEAD_SERVER"));
     take(options.token_file, from_environment("BULKHEAD_TOKEN_FILE"));
     take(options.ca_file, from_environment("BULKHEAD_CA"));
+    return options;
+}
+
+// The login, where no other token is asked for: its tokens are shown only to the server they were given for.
+Result<std::optional<Login>> login_for(const DoorOptions& options) {
+    if (!options.token_file.empty()) return std::nullopt;
+    auto login = read_login();
+    if (login && *login && !options.server.empty() && options.server != (*login)->server) return std::nullopt;
+    return login;
+}
+
+Result<DoorOptions> filled_in(DoorOptions options) {
     if (!options.server.empty() && !options.token_file.empty() && !options.ca_file.empty()) return options;
     const std::string path = context_path();
     std::error_code ignored;
@@ -68,6 +82,16 @@ Result<DoorOptions> filled_in(DoorOptions options) {
     return options;
 }
 
+Result<Client> open_door(const DoorOptions& options, std::string token) {
+    Door door{.server = options.server, .token = std::move(token)};
+    if (!options.ca_file.empty()) {
+        auto ca = read_plain(options.ca_file);
+        if (!ca) return std::unexpected(ca.error());
+        door.ca_pem = *std::move(ca);
+    }
+    return Client::open(std::move(door));
+}
+
 }  // namespace
 
 std::shared_ptr<DoorOptions> add_door(Command command) {
@@ -76,7 +100,7 @@ std::shared_ptr<DoorOptions> add_door(Command command) {
         .type_name("URL");
     command
         .add_option("--token-file", options->token_file,
-                    "Holds the token. Default: $BULKHEAD_TOKEN_FILE, else likewise.")
+                    "Holds the token. Default: $BULKHEAD_TOKEN_FILE, else the login, else likewise.")
         .type_name("FILE");
     command.add_option("--ca", options->ca_file, "Vouches for the server. Default: $BULKHEAD_CA, else likewise.")
         .type_name("FILE");
@@ -84,21 +108,39 @@ std::shared_ptr<DoorOptions> add_door(Command command) {
 }
 
 Result<Client> connect(const DoorOptions& options) {
-    const auto known = filled_in(options);
-    if (!known) return std::unexpected(known.error());
-    Door door{.server = known->server};
-    if (!known->token_file.empty()) {
-        auto token = auth::read_secret(known->token_file);
+    DoorOptions wanted = with_environment(options);
+    const auto login = login_for(wanted);
+    if (!login) return std::unexpected(login.error());
+    if (*login) {
+        auto token = fresh_token(**login);
         if (!token) return std::unexpected(token.error());
-        door.token = token->substr(0, token->find_first_of("\r\n"));
+        take(wanted.server, (*login)->server);
+        take(wanted.ca_file, (*login)->ca);
+        return open_door(wanted, *std::move(token));
     }
-    if (!known->ca_file.empty()) {
-        auto ca = read_plain(known->ca_file);
-        if (!ca) return std::unexpected(ca.error());
-        door.ca_pem = *std::move(ca);
-    }
-    return Client::open(std::move(door));
+    const auto known = filled_in(std::move(wanted));
+    if (!known) return std::unexpected(known.error());
+    if (known->token_file.empty()) return open_door(*known, {});
+    const auto token = auth::read_secret(known->token_file);
+    if (!token) return std::unexpected(token.error());
+    return open_door(*known, token->substr(0, token->find_first_of("\r\n")));
 }
+
+Result<DoorOptions> door_without_token(DoorOptions options) {
+    options = with_environment(std::move(options));
+    options.token_file.clear();
+    // Whoever logs in again means the server they were logged in to; a file that cannot be read says nothing.
+    if (const auto login = login_for(options); login && *login) {
+        take(options.server, (*login)->server);
+        take(options.ca_file, (*login)->ca);
+        return options;
+    }
+    auto known = filled_in(std::move(options));
+    if (known) known->token_file.clear();
+    return known;
+}
+
+Result<Client> connect_as_stranger(const DoorOptions& options) { return open_door(options, {}); }
 
 std::string context_path() {
     if (std::string path = from_environment("BULKHEAD_CONTEXT"); !path.empty()) return path;

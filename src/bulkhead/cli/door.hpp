@@ -1,4 +1,5 @@
-// Which server a command talks to: what the person says, else the environment, else what `bulkhead up` wrote down.
+// Which server a command talks to, and as whom: what the person says, else the environment, else the login, else what
+// `bulkhead up` wrote down.
 #pragma once
 
 #include <memory>
@@ -17,6 +18,9 @@ struct DoorOptions {
 // --server, --token-file and --ca on a command.
 std::shared_ptr<DoorOptions> add_door(Command command);
 Result<Client> connect(const DoorOptions& options);
+// For those who have no token yet.
+Result<DoorOptions> door_without_token(DoorOptions options);
+Result<Client> connect_as_stranger(const DoorOptions& options);
 
 // $BULKHEAD_CONTEXT, or bulkhead/context below $XDG_CONFIG_HOME or ~/.config.
 std::string context_path();

@@ -34,6 +34,21 @@ spec:
                        gpus);
 }
 
+// So that `bulkhead usage` has something to say. On real GPUs prices are the operator's to declare.
+std::string demo_prices(const std::string& model) {
+    return fmt::format(R"(  pricing:
+    currency: EUR
+    lists:
+      - name: demo
+        validFrom: 2026-01-01T00:00:00Z
+        prices:
+          - {{model: {model}, perHour: 2.40}}
+          - {{model: {model}, profile: 3g.40gb, perHour: 1.10}}
+          - {{model: {model}, profile: 1g.10gb, perHour: 0.40}}
+)",
+                       fmt::arg("model", model));
+}
+
 }  // namespace
 
 std::string first_policy(const FleetShape& shape) {
@@ -43,8 +58,8 @@ metadata: {{name: fleet}}
 spec:
   threatModel: {}
   sites: [{{name: local, jurisdiction: eu}}]
-)",
-                       shape.real ? "internal" : "cloud");
+{})",
+                       shape.real ? "internal" : "cloud", shape.real ? "" : demo_prices(shape.model));
 }
 
 // A hard promise on a soft mechanism: understood, and refused with every reason.

@@ -45,7 +45,8 @@ private:
 
 int watch(Client& client, const shell::KindName& kind, const GetOptions& options, Context& context) {
     std::string target =
-        fmt::format("/v1/{}{}{}?watch=true", kind.plural, options.name.empty() ? "" : "/", options.name);
+        options.name.empty() ? fmt::format("/v1/{}", kind.plural) : target_of(kind.plural, options.name);
+    target += target.contains('?') ? "&watch=true" : "?watch=true";
     if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);
     LiveTable table{context, {16, 12, 10, 10, 12}};
     if (options.output == "table" || options.wide()) table.print_row(heading_of(kind.kind, options.wide()), "EVENT");
@@ -81,7 +82,7 @@ int get(const GetOptions& options, const DoorOptions& door, Context& context) {
     if (!client) return report(context, client.error());
     if (options.watch) return watch(*client, **kind, options, context);
     if (!options.name.empty()) {
-        const auto reply = client->get(fmt::format("/v1/{}/{}", (*kind)->plural, percent_encoded(options.name)));
+        const auto reply = client->get(target_of((*kind)->plural, options.name));
         if (!reply) return report(context, reply.error());
         const auto object = read_object(reply->body);
         if (!object) return report(context, object.error());

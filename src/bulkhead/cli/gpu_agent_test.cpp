@@ -113,6 +113,8 @@ TEST_F(GpuAgent, memory_that_only_a_reset_frees_is_verified_after_one_and_the_ev
     EXPECT_TRUE(wiped.verified) << wiped.why;
     EXPECT_NE(wiped.evidence.statement.find("overwrite, second pass, after a GPU reset"), std::string::npos)
         << wiped.evidence.statement;
+    for (const char* named : {"\"serial\":\"", "\"driver\":\"", "\"vbios\":\"", "\"agentVersion\":\""})
+        EXPECT_NE(wiped.evidence.statement.find(named), std::string::npos) << named << wiped.evidence.statement;
 }
 
 // Red: what a reset leaves is never called clean.

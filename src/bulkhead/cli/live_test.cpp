@@ -17,108 +17,12 @@
 #include <thread>
 
 #include "bulkhead/base/result.hpp"
-#include "bulkhead/cli/said_test.hpp"
+#include "bulkhead/cli/live_fleet_test.hpp"
 
 namespace bulkhead::cli {
 namespace {
 
-namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-bool within(std::chrono::milliseconds limit, const std::function<bool()>& holds) {
-    const auto until = std::chrono::steady_clock::now() + limit;
-    while (std::chrono::steady_clock::now() < until) {
-        if (holds()) return true;
-        std::this_thread::sleep_for(50ms);
-    }
-    return holds();
-}
-
-class Fleet {
-public:
-    Fleet() {
-        std::string pattern = fs::temp_directory_path() / "bulkhead-live-XXXXXX";
-        invariant(mkdtemp(pattern.data()) != nullptr, "a scratch folder can be made");
-        folder_ = pattern;
-        ::setenv("BULKHEAD_CONTEXT", (folder_ / "context").c_str(), 1);
-    }
-    ~Fleet() {
-        stop(SIGKILL);
-        std::error_code ignored;
-        fs::remove_all(folder_, ignored);
-        ::unsetenv("BULKHEAD_CONTEXT");
-    }
-    Fleet(const Fleet&) = delete;
-    Fleet& operator=(const Fleet&) = delete;
-
-    void start() {
-        fs::remove(folder_ / "up.out");
-        up_ = spawn({"up", "--nodes", "2", "--gpus", "2", "--data", data().string(), "--port", "0", "--agent-port", "0",
-                     "--time", "5"},
-                    folder_ / "up.out");
-        ASSERT_TRUE(within(40s, [&] { return slurp(folder_ / "up.out").find("Ctrl-C") != std::string::npos; }))
-            << slurp(folder_ / "up.out") << slurp(data() / "server.log");
-    }
-    int stop(int signal) {
-        if (up_ <= 0) return -1;
-        ::kill(up_, signal);
-        int status = 0;
-        ::waitpid(up_, &status, 0);
-        up_ = -1;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    }
-    fs::path data() const { return folder_ / "data"; }
-
-    struct Said {
-        int status = 0;
-        std::string out;
-    };
-    Said say(const std::vector<std::string>& words) const {
-        const pid_t child = spawn(words, folder_ / "said");
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(folder_ / "said")};
-    }
-    // Processes of this fleet, by their command lines.
-    std::vector<pid_t> processes(const std::string& command) const {
-        std::vector<pid_t> out;
-        std::error_code ignored;
-        for (const auto& entry : fs::directory_iterator{"/proc", ignored}) {
-            const std::string line = slurp(entry.path() / "cmdline");
-            if (line.find('\0' + command + '\0') != std::string::npos &&
-                line.find(data().string()) != std::string::npos)
-                out.push_back(std::stoi(entry.path().filename().string()));
-        }
-        return out;
-    }
-    fs::path folder() const { return folder_; }
-
-private:
-    static pid_t spawn(const std::vector<std::string>& words, const fs::path& output) {
-        std::vector<std::string> all{BULKHEAD_PROGRAM};
-        all.insert(all.end(), words.begin(), words.end());
-        std::vector<char*> argv;
-        for (std::string& word : all) argv.push_back(word.data());
-        argv.push_back(nullptr);
-        const pid_t child = ::fork();
-        if (child != 0) return child;
-        const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        ::dup2(file, STDOUT_FILENO);
-        ::dup2(file, STDERR_FILENO);
-        ::execv(argv[0], argv.data());
-        ::_exit(127);
-    }
-    fs::path folder_;
-    pid_t up_ = -1;
-};
-
-std::string word_after(const std::string& text, const std::string& mark) {
-    const std::size_t at = text.find(mark);
-    if (at == std::string::npos) return {};
-    const std::size_t begin = text.find_first_not_of(' ', at + mark.size());
-    return text.substr(begin, text.find_first_of(" \n", begin) - begin);
-}
 
 // A port that somebody listens on.
 class TakenPort {
@@ -224,6 +128,45 @@ TEST(Live, a_fleet_comes_up_serves_work_proves_its_wiping_and_survives) {
     EXPECT_EQ(verified.status, 0) << verified.out;
     EXPECT_THAT(verified.out, HasSubstr("PROVEN"));
     EXPECT_EQ(fleet.say({"verify", certificate, "--key", key, "--tenant", "aurora"}).status, 3);
+
+    // The lease has ended: what it cost, as a table and as FOCUS rows that a script of its own adds up.
+    const std::vector<std::string> days{"usage",      "--from",   "2026-01-01", "--to",
+                                        "2036-01-01", "--tenant", "harbor-bank"};
+    const auto bill = [&](const std::string& format) {
+        std::vector<std::string> words = days;
+        words.insert(words.end(), {"-o", format});
+        return fleet.say(words).out;
+    };
+    EXPECT_THAT(bill("table"), HasSubstr("harbor-bank slo-serving mig"));
+    EXPECT_THAT(bill("table"), testing::Not(HasSubstr("aurora")));
+    const std::string total = word_after(bill("table"), "\ntotal");
+    ASSERT_FALSE(total.empty()) << bill("table");
+    std::ofstream{fleet.folder() / "focus.csv", std::ios::binary} << bill("focus");
+    if (std::system("python3 -c '' 2>/dev/null") == 0) {
+        EXPECT_EQ(std::system(("python3 " BULKHEAD_SOURCE_DIR "/scripts/check-focus.py " +
+                               (fleet.folder() / "focus.csv").string() + " --total=" + total)
+                                  .c_str()),
+                  0)
+            << bill("focus");
+    }
+    const auto corrected = fleet.say({"correct", lease, "--id", "ticket-1", "--amount", "-0.01", "--why", "a favour"});
+    EXPECT_EQ(corrected.status, 0) << corrected.out;
+    EXPECT_THAT(fleet.say({"correct", lease, "--id", "ticket-1", "--amount", "-0.01", "--why", "a favour"}).out,
+                HasSubstr("unchanged"));
+    EXPECT_EQ(fleet.say({"correct", lease, "--id", "ticket-1", "--amount", "-5", "--why", "a favour"}).status, 3);
+    EXPECT_THAT(bill("csv"), HasSubstr(",-0.01,"));
+
+    // The switch: first what it would change, then it, and only for leases to come.
+    const auto preview = fleet.say({"tenant", "compliance", "on", "aurora", "--dedicated"});
+    EXPECT_EQ(preview.status, 0) << preview.out;
+    EXPECT_THAT(preview.out, HasSubstr("nothing was changed yet"));
+    EXPECT_THAT(preview.out, HasSubstr("not covered"));
+    EXPECT_THAT(fleet.say({"get", "tenants", "-o", "wide"}).out, testing::Not(HasSubstr("dedicated")));
+    EXPECT_EQ(fleet.say({"tenant", "compliance", "on", "aurora"}).status, 2) << "which of the two?";
+    const auto on =
+        fleet.say({"tenant", "compliance", "on", "aurora", "--dedicated", "--yes", "--why", "an audit is due"});
+    EXPECT_EQ(on.status, 0) << on.out;
+    EXPECT_THAT(fleet.say({"get", "tenants", "-o", "wide"}).out, HasSubstr("dedicated"));
 
     EXPECT_EQ(fleet.stop(SIGINT), 0);
     EXPECT_TRUE(within(5s, [&] { return fleet.processes("agent").empty() && fleet.processes("serve").empty(); }))

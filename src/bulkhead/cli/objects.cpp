@@ -171,6 +171,14 @@ Result<const shell::KindName*> parse_kind(std::string_view word) {
                 near.empty() ? "policies, classes, tenants, workloads, nodes or leases" : std::string{near});
 }
 
+std::string target_of(std::string_view plural, std::string_view given, std::string_view door) {
+    const std::size_t slash = given.find('/');
+    const std::string_view name = slash == given.npos ? given : given.substr(slash + 1);
+    std::string target = fmt::format("/v1/{}/{}{}{}", plural, percent_encoded(name), door.empty() ? "" : "/", door);
+    if (slash != given.npos) target += "?tenant=" + percent_encoded(given.substr(0, slash));
+    return target;
+}
+
 std::string percent_encoded(std::string_view text) {
     std::string out;
     for (const char c : text) {

@@ -32,5 +32,7 @@ Row heading_of(ObjectKind kind, bool wide);
 Row row_of(const AnyObject& object, bool wide);
 
 std::string percent_encoded(std::string_view text);
+// "/v1/workloads/train", or "/v1/workloads/train?tenant=acme" of what a person calls acme/train.
+std::string target_of(std::string_view plural, std::string_view given, std::string_view door = {});
 
 }  // namespace bulkhead::cli

@@ -24,8 +24,9 @@ std::string legible(std::string_view bytes) {
 }
 
 Result<OutputReader::Read> OutputReader::read(Client& client, std::ostream& out, std::ostream& notes) {
-    const auto reply = client.get(fmt::format("/v1/workloads/{}/output?from={}&stream={}&rank={}",
-                                              percent_encoded(workload), from, errors ? "err" : "out", rank));
+    const std::string target = target_of("workloads", workload, "output");
+    const auto reply = client.get(fmt::format("{}{}from={}&stream={}&rank={}", target, target.contains('?') ? '&' : '?',
+                                              from, errors ? "err" : "out", rank));
     if (!reply) return std::unexpected(reply.error());
     const auto output = from_json<CommandOutput>("the server's answer", reply->body);
     if (!output) return std::unexpected(output.error());

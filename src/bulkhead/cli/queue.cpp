@@ -67,7 +67,7 @@ int queue(const QueueOptions& options, const DoorOptions& door, Context& context
 int explain(const QueueOptions& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
-    const auto reply = client->get(fmt::format("/v1/workloads/{}/explain", percent_encoded(options.workload)));
+    const auto reply = client->get(target_of("workloads", options.workload, "explain"));
     if (!reply) return report(context, reply.error());
     if (options.output == "json") {
         context.out << reply->body << '\n';

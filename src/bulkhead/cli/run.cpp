@@ -63,6 +63,7 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     add_agent_hands(program, context);
     add_scrub(program, context);
     add_probe(program, context);
+    add_login(program, context);
     add_apply(program, context);
     add_run(program, context);
     add_logs(program, context);
@@ -76,7 +77,12 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     add_certificate(program, context);
     add_verify(program, context);
     add_audit(program, context);
+    add_tenant(program, context);
+    add_usage(program, context);
+    add_correction(program, context);
     add_token(program, context);
+    add_break_glass(program, context);
+    add_whoami(program, context);
     add_backup(program, context);
     add_contract(program, context);
     add_mig(program, context);

@@ -8,6 +8,7 @@
 
 #include "bulkhead/base/nearest.hpp"
 #include "bulkhead/cli/command.hpp"
+#include "bulkhead/evidence/schemas.hpp"
 
 namespace bulkhead::cli {
 
@@ -24,8 +25,14 @@ int print_schema(const std::string& kind, Context& context) {
             context.out << json_schema(known);
             return done;
         }
-    const std::string_view near = nearest(kind, kinds);
-    context.err << fmt::format("there is no kind \"{}\"; the kinds are {}\n", kind, fmt::join(kinds, ", "));
+    if (const auto of_evidence = evidence::schema_named(kind)) {
+        context.out << *of_evidence;
+        return done;
+    }
+    std::vector<std::string_view> names = kinds;
+    for (const std::string_view name : evidence::schema_names()) names.push_back(name);
+    const std::string_view near = nearest(kind, names);
+    context.err << fmt::format("there is no kind \"{}\"; the kinds are {}\n", kind, fmt::join(names, ", "));
     if (!near.empty()) context.err << fmt::format("  try: bulkhead schema {}\n", near);
     return bad_input;
 }
@@ -41,6 +48,8 @@ void add_schema(Command program, Context& context) {
     command.footer(
         "Examples:\n"
         "  bulkhead schema Tenant                      one kind\n"
+        "  bulkhead schema certificate                 what leaves the house as evidence: certificate, certificates,\n"
+        "                                              record, wipe-statement, log-keys\n"
         "  bulkhead schema > bulkhead.schema.json      all kinds, for an editor's settings\n\n"
         "Exit status:\n"
         "  0  printed\n"

@@ -77,7 +77,8 @@ evidence::WipeStatement statement_of(const agent::GpuScrub& scrub, const Signer&
             .digest = scrub.digest,
             .result = scrub.verified ? evidence::WipeResult::verified : evidence::WipeResult::failed,
             .grade = scrub.simulated ? Grade::simulated : Grade::silicon,
-            .agent_version = "0.1.0"};
+            .agent_version = "0.1.0",
+            .driver = scrub.driver};
 }
 
 double rate(std::int64_t bytes, std::int64_t microseconds) {

@@ -8,6 +8,7 @@
 
 #include "bulkhead/auth/secret_file.hpp"
 #include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/oidc_arguments.hpp"
 #include "bulkhead/shell/keys.hpp"
 #include "bulkhead/shell/server.hpp"
 #include "bulkhead/store/store.hpp"
@@ -44,8 +45,10 @@ int serve(const ServeOptions& options, Context& context) {
     const auto told = auth::write_secret(wanted.data + "/address",
                                          fmt::format("{}\n{}\n", (*server)->url(), (*server)->agent_port()));
     if (!told) return report(context, told.error());
-    context.out << fmt::format("{}\n  token   {}\n  ca      {}\n  log key {}\n", (*server)->url(),
-                               (*server)->token_file(), (*server)->ca_file(), (*server)->verifier_key())
+    context.out << fmt::format(
+                       "{}\n  token   {} (beside it: security.token, auditor.token)\n  ca      {}\n"
+                       "  log key {}\n",
+                       (*server)->url(), (*server)->token_file(), (*server)->ca_file(), (*server)->verifier_key())
                 << std::flush;
     const auto ended = (*server)->wait();
     (*server)->stop();
@@ -82,6 +85,7 @@ void add_serve(Command program, Context& context) {
                     "Of one token, and twice as many at once. Default: 200.")
         .type_name("N")
         .within(1, 1'000'000);
+    add_oidc(command, server.oidc);
     command.add_flag(
         "--simulated-fleet", server.simulated_fleet,
         "Take the word of simulated nodes for what would need evidence of silicon. Everything says simulated.");

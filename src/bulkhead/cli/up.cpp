@@ -21,6 +21,7 @@
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/first_steps.hpp"
 #include "bulkhead/cli/objects.hpp"
+#include "bulkhead/cli/oidc_arguments.hpp"
 #include "bulkhead/cli/self.hpp"
 #include "bulkhead/codec/document.hpp"
 #include "bulkhead/hw/nvml/nvml.hpp"
@@ -39,6 +40,7 @@ struct UpOptions {
     std::string model = "h100-80gb-sxm5", data;
     std::uint16_t port = 7443, agent_port = 7444;
     bool no_context = false, simulated = false;
+    shell::OidcOptions oidc;
     std::vector<nvml::Gpu> real;  // GPUs of this machine; then it is the one node, and nothing is simulated
 };
 
@@ -158,6 +160,7 @@ private:
         std::vector<std::string> serve{
             "serve", "--data", options_.data, "--port", std::to_string(options_.port), "--agent-port", agent_port};
         if (options_.real.empty()) serve.emplace_back("--simulated-fleet");
+        for (std::string& word : oidc_arguments(options_.oidc)) serve.push_back(std::move(word));
         auto server = children_.start("server", std::move(serve), path("server.log"));
         if (!server) return std::unexpected(server.error());
         if (auto ready = wait_for("the server", 30s, [&] { return fs::exists(path("address")); }); !ready) return ready;
@@ -290,21 +293,20 @@ private:
                       "This machine as a fleet of one node, with {} x {}: real GPUs, which are wiped before and after "
                       "every lease.",
                       options_.real.size(), options_.real.front().name);
-        context_.out << fmt::format(
-                            "{}\n\n"
-                            "  server  {}\n  token   {}\n  ca      {}\n  log key {}\n  logs    {}\n\n"
-                            "Three things to try, in another terminal:\n",
-                            what, door_.server, door_.token_file, door_.ca_file, path("keys/log.vkey"),
-                            path("server.log"))
-                     << fmt::format("  {0} apply -f {1}{2} && {0} fleet{2}\n  {0} apply -f {3}{2}\n", this_program(),
-                                    steps, how, refusal)
-                     << fmt::format(
-                            fmt::runtime(options_.real.empty()
-                                             ? "  {0} delete workloads pretrain{1} && {0} get nodes --watch{1}\n"
-                                             : "  {0} run --tenant vision --memory 2Gi{1} -- nvidia-smi -L\n"),
-                            this_program(), how)
-                     << fmt::format("\nCtrl-C stops all of it; what it knows stays in {}.\n", options_.data)
-                     << std::flush;
+        context_.out
+            << fmt::format(
+                   "{}\n\n"
+                   "  server  {}\n  token   {} (beside it: security.token, auditor.token)\n  ca      {}\n  log key {}\n"
+                   "  logs    {}\n\n"
+                   "Three things to try, in another terminal:\n",
+                   what, door_.server, door_.token_file, door_.ca_file, path("keys/log.vkey"), path("server.log"))
+            << fmt::format("  {0} apply -f {1}{2} && {0} fleet{2}\n  {0} apply -f {3}{2}\n", this_program(), steps, how,
+                           refusal)
+            << fmt::format(fmt::runtime(options_.real.empty()
+                                            ? "  {0} delete workloads pretrain{1} && {0} get nodes --watch{1}\n"
+                                            : "  {0} run --tenant vision --memory 2Gi{1} -- nvidia-smi -L\n"),
+                           this_program(), how)
+            << fmt::format("\nCtrl-C stops all of it; what it knows stays in {}.\n", options_.data) << std::flush;
     }
 
     // An agent that ends is started again, as an init system would; without the server there is nothing to do.
@@ -355,6 +357,7 @@ void add_up(Command program, Context& context) {
         .add_option("--time", options->time, "How much of the modelled time things take, in thousandths. Default: 20.")
         .within(0, 100'000)
         .type_name("THOUSANDTHS");
+    add_oidc(command, options->oidc);
     command.add_flag("--simulated", options->simulated, "Simulate, even where there are GPUs.");
     command.add_flag("--no-context", options->no_context, "Do not write down server and token for other commands.");
     command.callback([options, &context] { context.status = Up{*options, context}.run(); });

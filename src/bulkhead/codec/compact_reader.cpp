@@ -49,6 +49,8 @@ private:
                 return word(shape, to);
             case Shape::Type::gpus:
                 return quantity(decimal(), rule, parse_gpus, &Gpus::thousandths, *static_cast<Gpus*>(to));
+            case Shape::Type::money:
+                return quantity(quoted(), rule, parse_money, &Money::nano, *static_cast<Money*>(to));
             case Shape::Type::byte_size:
                 return quantity(quoted(), rule, parse_byte_size, &ByteSize::bytes, *static_cast<ByteSize*>(to));
             case Shape::Type::duration:

@@ -51,6 +51,8 @@ public:
                 return word(node, path, shape, to);
             case Shape::Type::gpus:
                 return quantity(node, path, shape, rule, parse_gpus, &Gpus::thousandths, *static_cast<Gpus*>(to));
+            case Shape::Type::money:
+                return quantity(node, path, shape, rule, parse_money, &Money::nano, *static_cast<Money*>(to));
             case Shape::Type::byte_size:
                 return quantity(node, path, shape, rule, parse_byte_size, &ByteSize::bytes,
                                 *static_cast<ByteSize*>(to));

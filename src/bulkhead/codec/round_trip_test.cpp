@@ -121,6 +121,9 @@ void fill(const Shape& shape, const Rule& rule, void* to) {
         case Shape::Type::gpus:
             static_cast<Gpus*>(to)->thousandths = any_number(rule, 0, most);
             break;
+        case Shape::Type::money:
+            static_cast<Money*>(to)->nano = any_number(rule, -most, most);
+            break;
         case Shape::Type::byte_size:
             static_cast<ByteSize*>(to)->bytes = any_number(rule, 0, most);
             break;

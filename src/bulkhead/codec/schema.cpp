@@ -17,6 +17,8 @@ std::string_view pattern_of(Shape::Type type) {
     switch (type) {
         case Shape::Type::gpus:
             return R"(^[0-9]+(\.[0-9]{1,9})?$)";
+        case Shape::Type::money:
+            return R"(^-?[0-9]+(\.[0-9]{1,9})?$)";
         case Shape::Type::byte_size:
             return R"(^[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$)";
         case Shape::Type::duration:
@@ -53,6 +55,8 @@ public:
         required(shape, true);
         out_.member("additionalProperties", false);
     }
+
+    void plain(const Shape& shape) { value(shape, {}); }
 
 private:
     void constant(std::string_view name, std::string_view value) {
@@ -135,6 +139,7 @@ private:
                 for (const std::string_view word : shape.words) out_.value(word);
                 return out_.end_array();
             case Shape::Type::gpus:
+            case Shape::Type::money:
             case Shape::Type::byte_size:
                 number_or_text();
                 return out_.member("pattern", pattern_of(shape.type));
@@ -195,6 +200,18 @@ std::vector<std::string_view> kind_names() {
     std::vector<std::string_view> names;
     for_each_kind([&]<class T>() { names.push_back(T::kind); });
     return names;
+}
+
+std::string json_schema(const Shape& shape, const SchemaHead& head) {
+    JsonWriter out;
+    out.begin_object();
+    out.member("$schema", dialect);
+    out.member("$id", head.id);
+    out.member("title", head.title);
+    out.member("description", head.about);
+    SchemaWriter{out}.plain(shape);
+    out.end_object();
+    return out.take();
 }
 
 std::string json_schema(std::string_view kind) {

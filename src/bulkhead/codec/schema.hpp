@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bulkhead/codec/shape.hpp"
+
 namespace bulkhead {
 
 // Of one kind. The kind must be one of kind_names().
@@ -14,5 +16,11 @@ std::string json_schema(std::string_view kind);
 std::string json_schema();
 
 std::vector<std::string_view> kind_names();
+
+// Of anything described that is no object of the API: what is signed, logged, or given away.
+struct SchemaHead {
+    std::string_view id, title, about;
+};
+std::string json_schema(const Shape& shape, const SchemaHead& head);
 
 }  // namespace bulkhead

@@ -16,6 +16,8 @@ bool same(const Shape& shape, const void* a, const void* b) {
             return shape.get_word(a) == shape.get_word(b);
         case Shape::Type::gpus:
             return as<Gpus>(a) == as<Gpus>(b);
+        case Shape::Type::money:
+            return as<Money>(a) == as<Money>(b);
         case Shape::Type::byte_size:
             return as<ByteSize>(a) == as<ByteSize>(b);
         case Shape::Type::duration:
@@ -56,6 +58,8 @@ std::string spelled(const Shape& shape, const void* value) {
         }
         case Shape::Type::gpus:
             return print(as<Gpus>(value));
+        case Shape::Type::money:
+            return print(as<Money>(value));
         case Shape::Type::byte_size:
             return print(as<ByteSize>(value));
         case Shape::Type::duration:
@@ -75,6 +79,8 @@ std::string spelled_number(const Shape& shape, std::int64_t base) {
     switch (shape.type) {
         case Shape::Type::gpus:
             return print(Gpus{base});
+        case Shape::Type::money:
+            return print(Money{base});
         case Shape::Type::byte_size:
             return print(ByteSize{base});
         case Shape::Type::duration:

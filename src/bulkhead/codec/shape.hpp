@@ -37,6 +37,7 @@ struct Shape {
         byte_size,
         duration,
         instant,
+        money,
         optional,
         list,
         dictionary,  // text to text
@@ -151,6 +152,8 @@ Shape make() {
         return {.type = duration};
     else if constexpr (std::same_as<T, Instant>)
         return {.type = instant};
+    else if constexpr (std::same_as<T, Money>)
+        return {.type = money};
     else if constexpr (std::same_as<T, std::map<std::string, std::string>>)
         return {.type = dictionary};
     else if constexpr (Worded<T>)

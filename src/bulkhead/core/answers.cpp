@@ -6,6 +6,24 @@
 
 namespace bulkhead {
 
+namespace {
+
+// What is kept with the workload is written for its tenant; whoever runs the fleet is told the numbers too.
+void write_reasons(JsonWriter& out, const Turn& turn, const WorkloadRun& workload) {
+    out.key("reasons");
+    out.begin_array();
+    const GpuWorkloadStatus& status = *workload.object.status;
+    const bool waits = status.phase == WorkloadPhase::pending && !workload.waits.empty();
+    if (waits && turn.audience() == Audience::fleet_operator)
+        for (const Reason& reason : workload.waits)
+            out.value(fill(sched::words_of(reason.code), reason.arguments, Audience::fleet_operator));
+    else
+        for (const std::string& reason : status.reasons) out.value(reason);
+    out.end_array();
+}
+
+}  // namespace
+
 std::string explain(Turn& turn, WorkloadRun& workload) {
     refresh_declared(turn);
     JsonWriter out{JsonLayout::compact};
@@ -16,11 +34,10 @@ std::string explain(Turn& turn, WorkloadRun& workload) {
     out.member("phase", word(status.phase));
     if (status.since) out.member("since", print(*status.since));
     if (!status.lease.empty()) out.member("lease", status.lease);
-    out.key("reasons");
-    out.begin_array();
-    for (const std::string& reason : status.reasons) out.value(reason);
-    out.end_array();
-    const Decision decision = turn.state.compiler->compile(workload.object);
+    write_reasons(out, turn, workload);
+    Decision decision = turn.state.compiler->compile(workload.object, turn.audience());
+    // When the fleet was last declared anew is the operator's to know.
+    if (turn.audience() == Audience::tenant) std::visit([&](auto& made) { made.asOf = turn.now; }, decision);
     if (const Contract* contract = std::get_if<Contract>(&decision)) {
         out.key("contract");
         write(out, *contract);
@@ -39,7 +56,11 @@ std::string queue(Turn& turn) {
     out.begin_array();
     std::vector<const WorkloadRun*> waiting;
     waiting.reserve(turn.state.pending.size());
-    for (const Key key : turn.state.pending) waiting.push_back(&turn.state.workloads.at(key));
+    // Whose place is counted among those that the caller may see: how many others wait is nobody's business.
+    for (const Key key : turn.state.pending)
+        if (const WorkloadRun& one = turn.state.workloads.at(key);
+            turn.rights.may(Permission::read_tenant, one.object.spec.tenant))
+            waiting.push_back(&one);
     std::ranges::sort(waiting, {}, [](const WorkloadRun* one) {
         return std::pair{one->contract ? -one->contract->priority : 1, one->key};
     });
@@ -54,10 +75,7 @@ std::string queue(Turn& turn) {
         out.member("priority", one->contract ? one->contract->priority : 0);
         if (one->contract) out.member("gpus", print(one->contract->gpus));
         if (status.since) out.member("since", print(*status.since));
-        out.key("reasons");
-        out.begin_array();
-        for (const std::string& reason : status.reasons) out.value(reason);
-        out.end_array();
+        write_reasons(out, turn, *one);
         out.end_object();
     }
     out.end_array();

@@ -23,8 +23,8 @@ NodeRun* Core::State::find_node(std::string_view name) {
     return found == node_names.end() ? nullptr : &nodes.at(found->second);
 }
 
-WorkloadRun* Core::State::find_workload(std::string_view name) {
-    const auto found = workload_names.find(name);
+WorkloadRun* Core::State::find_workload(const std::string& tenant, const std::string& name) {
+    const auto found = workload_names.find({name, tenant});
     return found == workload_names.end() ? nullptr : &workloads.at(found->second);
 }
 
@@ -156,7 +156,7 @@ Result<> Core::load(const Row& row) {
             WorkloadRun& run = append(state.workloads, row.key);
             if (auto read = read_into(run.object, row); !read) return read;
             if (!run.object.status) run.object.status.emplace();
-            state.workload_names[run.object.metadata.name] = row.key;
+            state.workload_names[{run.object.metadata.name, run.object.spec.tenant}] = row.key;
             return {};
         }
         case Table::node: {
@@ -184,6 +184,7 @@ Result<> Core::load(const Row& row) {
             return {};
         }
         case Table::usage:
+            return load_usage(state, row);
         case Table::token:
             return {};
     }
@@ -241,7 +242,8 @@ std::uint8_t slices_of_profile(const std::string& model, const LeasedSlice& slic
 void place_parts(Core::State& state, LeaseRun& lease) {
     const GpuLeaseSpec& spec = lease.object.spec;
     lease.tenant = state.relations.number(spec.tenant);
-    if (const auto workload = state.workload_names.find(spec.workload); workload != state.workload_names.end()) {
+    if (const auto workload = state.workload_names.find({spec.workload, spec.tenant});
+        workload != state.workload_names.end()) {
         lease.workload = workload->second;
         WorkloadRun& run = state.workloads.at(workload->second);
         if (run.object.status->lease == lease.object.metadata.name) run.lease = lease.key;
@@ -298,15 +300,18 @@ Effects Core::start(Instant now) {
     state.loading_keys.clear();
     refresh_declared(turn);
     for (auto& [key, lease] : state.leases) place_parts(state, lease);
+    watch_again(state);
     for (const auto& [key, workload] : state.workloads)
         if (workload.lease == 0 && !workload.object.status->exitStatus) state.pending.insert(key);
     for (auto& [key, node] : state.nodes) {
         node.heard = now;
+        if (state.settings.last_clock > Instant{}) node.unheard_since = std::min(state.settings.last_clock, now);
         if (const auto to = lifecycle::next(lifecycle::node_edges, node.phase, lifecycle::NodeEvent::restarted)) {
             node.phase = *to;
             turn.changed_nodes.insert(key);
         }
     }
+    if (state.settings.last_clock > Instant{}) doubt_coverage(turn, state.settings.last_clock);
     if (state.settings.restored && !state.restoring) {
         state.restoring = true;
         state.standing_changed = true;
@@ -343,6 +348,8 @@ Effects Core::apply(Instant now, const Event& event) {
             }
         },
         event);
+    if (!state_->watched.empty() && (std::holds_alternative<Tick>(event) || !turn.changed_nodes.empty()))
+        follow_coverage(turn);
     turn.flush();
     if (const Command* command = std::get_if<Command>(&event))
         show_object(*state_, *command, effects, effects.answers.back());

@@ -23,6 +23,7 @@ enum class Planted : std::uint8_t {
     evict_for_nothing,     // 7: a lease is moved at every tick, for no reason
     forget_log_entry,      // 8: closing a lease leaves no entry
     ignore_drains,         // 9: what a node says of a GPU that should take nobody new is not heard
+    cover_silence,         // 11: nodes that nothing is heard of count as evidence
 };
 
 struct CoreSettings {
@@ -32,6 +33,7 @@ struct CoreSettings {
     bool restored = false;          // from a backup: nothing is leased before every node was heard of
     bool simulated_fleet = false;   // a simulated node's word stands for evidence of trust-raising capabilities
     Planted planted = Planted::none;
+    Instant last_clock;  // of the last commit before this process; nothing that came after it is known
     std::string secret;  // of this fleet: names of leases and versions tell nobody how many there are
 };
 

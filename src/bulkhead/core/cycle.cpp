@@ -208,8 +208,12 @@ void read_terms(const Core::State& state, WorkloadRun& workload) {
 std::vector<std::string> waiting_words(const std::vector<Reason>& reasons) {
     std::vector<std::string> words;
     words.reserve(reasons.size());
-    for (const Reason& reason : reasons)
-        words.push_back(fill(sched::words_of(reason.code), reason.arguments, Audience::tenant));
+    for (const Reason& reason : reasons) {
+        // What a tenant is due follows from what others want: not its business, and no obstacle by itself.
+        if (reason.code == "wait.due") continue;
+        words.push_back(fill(sched::words_of(reason.code, Audience::tenant), reason.arguments, Audience::tenant));
+    }
+    if (words.empty() && !reasons.empty()) words.emplace_back(sched::words_of("wait.order"));
     return words;
 }
 
@@ -434,7 +438,7 @@ void evict(Turn& turn, const sched::Eviction& eviction) {
     if (lease == turn.state.leases.end()) return;
     std::string why{eviction.action == sched::Action::preempt ? "preempted: " : "reclaimed: "};
     for (const Reason& reason : eviction.reasons)
-        why += fill(sched::words_of(reason.code), reason.arguments, Audience::tenant);
+        why += fill(sched::words_of(reason.code, Audience::tenant), reason.arguments, Audience::tenant);
     end_lease(turn, lease->second, why);
 }
 

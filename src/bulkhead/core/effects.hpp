@@ -20,6 +20,7 @@ struct Answer {
     std::string object;             // JSON: the one object that was asked for, as this command left it
     std::string version;            // of that object
     bool created = false;
+    bool forbidden = false;  // it is who asks, and not what is asked, that does not do
 };
 
 struct Effects {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "bulkhead/model/role.hpp"
 #include "bulkhead/model/snapshot.hpp"
 #include "bulkhead/node/report.hpp"
 
@@ -31,6 +33,7 @@ struct Delete {
     ObjectKind kind{};
     std::string name;
     std::string if_version;
+    std::string tenant = {};  // of a workload; empty: whoever's has that name, if one alone has
 };
 // Close a node to new leases and end those it has; or open it again.
 struct Drain {
@@ -76,12 +79,38 @@ struct Revoke {
 };
 // A door key was made or taken back. The door keeps it; the log says who did it.
 struct NoteToken {
-    std::string id, role, subject, tenant;
+    std::string id, role, subject, tenant, why;
     bool minted = true;
+};
+// Somebody came in, was turned away, or used a key to a tenant that is not theirs.
+struct NoteAccess {
+    enum class What : std::uint8_t { signed_in, denied, entered };
+    What what{};
+    std::string tenant;  // whom it touches; empty: the operator alone
+    std::map<std::string, std::string> detail;
+};
+// The compliance switch of a tenant, for leases to come. The answer says what changes; `dry_run`: what would.
+struct SetCompliance {
+    std::string tenant;
+    Compliance mode = Compliance::off;
+    std::string why;
+    bool dry_run = false;
+};
+// An amount about time that was counted before, under an id of whoever posts it.
+struct CorrectUsage {
+    std::string id, lease, tenant, workload, tenant_class, account;
+    Instant from, to;
+    Money amount;
+    std::string currency, why;
+};
+// The log gets another key. The door makes it; the log says who asked for it. The answer's body names the leaf.
+struct RotateLogKey {
+    std::string before, after;  // verifier keys
 };
 // Questions, answered from the state after everything before them is durable.
 struct Explain {
     std::string workload;
+    std::string tenant = {};  // as in Delete
 };
 struct Queue {};
 
@@ -91,8 +120,10 @@ struct Command {
     std::uint64_t request = 0;  // the answer carries it back
     std::string actor;          // who asks, for the log: "admin", "tenant:acme/alice"
     std::variant<command::Apply, command::Delete, command::Drain, command::Freeze, command::Hold, command::Repair,
-                 command::Enrol, command::Renew, command::Revoke, command::NoteToken, command::Explain, command::Queue>
+                 command::Enrol, command::Renew, command::Revoke, command::NoteToken, command::NoteAccess,
+                 command::RotateLogKey, command::Explain, command::Queue, command::SetCompliance, command::CorrectUsage>
         what;
+    Rights rights = Rights::everything();  // of whoever asks
 };
 
 // A node's agent, by the session it speaks in. A newer session replaces the older.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bulkhead/core/state.hpp"
+#include "bulkhead/evidence/pseudonym.hpp"
 #include "bulkhead/evidence/statement.hpp"
 #include "bulkhead/gpu/profile_name.hpp"
 
@@ -12,6 +13,19 @@ namespace bulkhead {
 
 using lifecycle::UnitEvent;
 using lifecycle::UnitState;
+
+namespace {
+
+// As nodes hear of tenants, whose statements others get to read.
+std::vector<std::string> pseudonyms(const Core::State& state, const std::vector<std::string>& tenants) {
+    std::vector<std::string> out;
+    out.reserve(tenants.size());
+    for (const std::string& tenant : tenants)
+        out.push_back(evidence::pseudonym(evidence::opening_of(state.settings.secret, tenant)));
+    return out;
+}
+
+}  // namespace
 
 std::vector<Device*> NodeRun::devices() {
     std::vector<Device*> all;
@@ -42,7 +56,8 @@ void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, U
 }
 
 void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count) {
-    const Key ticket = turn.state.fresh_key();
+    // Of this node alone: certificates carry them, and how much is wiped elsewhere is nobody's business.
+    const Key ticket = key_of(turn.state.epoch, ++node.tickets);
     for (std::size_t i = first; i < first + count; ++i) {
         change_unit(turn, node, device, i, UnitEvent::order_wipe);
         device.units[i].ticket = ticket;
@@ -94,12 +109,15 @@ void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first,
         if (device.kind == UnitKind::host && !has_verified_reboot(node)) return;
         if (under_hold(turn.state, device.units[at].tenants)) {
             for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, device, i, UnitEvent::hold);
-            turn.log(
-                {.kind = evidence::RecordKind::held,
-                 .actor = "core",
-                 .tenant = device.units[at].tenants.back(),
-                 .node = node.object.metadata.name,
-                 .unit = unit_text(device.kind, device.index, static_cast<unsigned>(at), static_cast<unsigned>(size))});
+            // For those who are under hold, and nobody else who was there.
+            for (const std::string& tenant : device.units[at].tenants)
+                if (under_hold(turn.state, {tenant}))
+                    turn.log({.kind = evidence::RecordKind::held,
+                              .actor = "core",
+                              .tenant = tenant,
+                              .node = node.object.metadata.name,
+                              .unit = unit_text(device.kind, device.index, static_cast<unsigned>(at),
+                                                static_cast<unsigned>(size))});
             return;
         }
         order_wipe(turn, node, device, at, size);
@@ -123,7 +141,7 @@ std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                              .size = static_cast<std::uint8_t>(size),
                              .ticket = unit.ticket,
                              .lease = unit.lease == 0 ? std::string{} : state.lease_name(unit.lease),
-                             .tenants = unit.tenants,
+                             .tenants = pseudonyms(state, unit.tenants),
                              .burn_in = unit.burn_in});
         });
     return tasks;
@@ -153,8 +171,10 @@ Result<evidence::WipeStatement> check_evidence(const Core::State& state, const N
     const Unit& ordered = device.units[report.start];
     if (statement->ticket != report.ticket)
         return fail(Code::invalid, "the statement is about another wipe of it, under another ticket");
-    if (statement->tenants != ordered.tenants ||
-        statement->lease != (ordered.lease == 0 ? std::string{} : state.lease_name(ordered.lease)))
+    // Agents that were told before nodes heard of tenants by pseudonym alone sign their names.
+    const bool same_tenants =
+        statement->tenants == pseudonyms(state, ordered.tenants) || statement->tenants == ordered.tenants;
+    if (!same_tenants || statement->lease != (ordered.lease == 0 ? std::string{} : state.lease_name(ordered.lease)))
         return fail(Code::invalid, "the statement names another lease or other tenants than the order did");
     if (ordered.burn_in && report.verified && statement->method.find("burn-in") == std::string::npos)
         return fail(Code::invalid, "a burn-in was ordered, and the statement says nothing of one");
@@ -198,7 +218,10 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     const std::int64_t leaf = turn.state.log_size;
     if (units.front().tenants.empty()) turn.log(record);
     for (const std::string& tenant : units.front().tenants) {
-        record.tenant = tenant;
+        // As the statement has it: what is proven to one tenant must not name the others.
+        const bool by_name = statement && statement->tenants == units.front().tenants;
+        record.tenant =
+            by_name ? tenant : evidence::pseudonym(evidence::opening_of(turn.state.settings.secret, tenant));
         turn.log(record);
     }
     const bool burnt_in = units.front().burn_in;

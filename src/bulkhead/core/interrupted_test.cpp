@@ -21,21 +21,7 @@ using testing::StartsWith;
 
 // Four GPUs, all of them the early tenant's until their owner asks for two.
 struct Interrupted : Plane {
-    Interrupted() : Plane{2} {
-        const auto tenant = [](const std::string& name, int guarantee) {
-            return "---\napiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {name: " + name +
-                   "}\nspec:\n  class: research\n  trustDomain: {name: lab, consent: {by: head of lab, at: "
-                   "2026-11-01T00:00:00Z}}\n  quota: {guarantee: " +
-                   std::to_string(guarantee) + "}\n";
-        };
-        const Answer answer = apply(
-            "apiVersion: bulkhead.dev/v1alpha1\nkind: FleetPolicy\nmetadata: {name: fleet}\nspec:\n"
-            "  threatModel: internal\n  sites: [{name: fra, jurisdiction: eu}]\n"
-            "  versionGate: {shippedAdvisories: false}\n"
-            "  trustDomains: [{name: lab, members: [early, owner]}]\n" +
-            tenant("early", 0) + tenant("owner", 2));
-        EXPECT_TRUE(answer.outcome) << answer.outcome.error().what;
-    }
+    Interrupted() : Plane{2} { apply_a_lab(); }
     void submit(const std::string& name, const std::string& owner, int tasks, const std::string& more) {
         const Answer answer = apply("apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: " + name +
                                     "}\nspec: {tenant: " + owner + ", gpu: {count: 1, mechanism: whole}, tasks: " +

@@ -88,6 +88,7 @@ void count_lost_work(Turn& turn, const LeaseRun& lease, evidence::Record& record
     const auto found = turn.state.workloads.find(lease.workload);
     if (found == turn.state.workloads.end() || !status.activeAt || !status.endedAt) return;
     GpuWorkload& workload = found->second.object;
+    if (workload.status->exitStatus) record.detail["exit-status"] = std::to_string(*workload.status->exitStatus);
     if (workload.status->deleting || workload.status->exitStatus) return;
     WorkHistory& history = workload.status->history;
     ++history.interruptions;
@@ -103,10 +104,11 @@ void count_lost_work(Turn& turn, const LeaseRun& lease, evidence::Record& record
         });
     const std::int64_t ran_ms = (*status.endedAt - *status.activeAt).ms;
     std::int64_t lost_ms = ran_ms;
-    std::string basis = "nothing was saved";
+    std::string basis = "nothing was saved", basis_word = "start";
     if (saved) {
         lost_ms = 0;
         basis = "its checkpoint command saved it on every node";
+        basis_word = "saved";
         history.savedAt = turn.now;
         history.saved.clear();
         for (const Part& part : lease.parts)
@@ -115,6 +117,7 @@ void count_lost_work(Turn& turn, const LeaseRun& lease, evidence::Record& record
     } else if (workload.spec.checkpointInterval && workload.spec.checkpointInterval->ms < ran_ms) {
         lost_ms = workload.spec.checkpointInterval->ms;
         basis = "it says that it saves its work so often";
+        basis_word = "interval";
     } else if (hook) {
         const auto failed = std::ranges::find(status.saved, false, &LeaseSaved::saved);
         basis = failed != status.saved.end() ? fmt::format("not saved on {}: {}", failed->node,
@@ -125,6 +128,7 @@ void count_lost_work(Turn& turn, const LeaseRun& lease, evidence::Record& record
     history.lost.ms += lost_gpu_ms;
     record.detail["lost-gpu-ms"] = std::to_string(lost_gpu_ms);
     record.detail["lost-why"] = basis;
+    record.detail["lost-basis"] = basis_word;  // for programs: goodput.hpp
     turn.changed_workloads.insert(found->first);
 }
 
@@ -149,7 +153,7 @@ void close(Turn& turn, LeaseRun& lease) {
         if (run.object.status->deleting) {
             turn.rows.push_back({.table = Table::workload, .key = run.key, .erased = true});
             turn.changed_workloads.erase(run.key);
-            turn.state.workload_names.erase(run.object.metadata.name);
+            turn.state.forget_name(run.object);
             turn.state.pending.erase(run.key);
             turn.state.workloads.erase(workload);
         } else if (run.object.status->exitStatus) {
@@ -285,6 +289,7 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     const std::int64_t asked = workload.object.spec.tasks, got = *spec.tasks;
     const Gpus gpus{(contract.gpus.thousandths * got + asked - 1) / asked};
     lease.object.status = GpuLeaseStatus{.phase = LeasePhase::preparing, .gpus = gpus, .boundAt = turn.now};
+    lease.object.status->metered = metered_of(state, contract, spec);
     turn.touch(lease.object, key);
     for (const Part& part : lease.parts) {
         NodeRun& node = state.nodes.at(part.node);
@@ -342,12 +347,7 @@ void end_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
     record.actor = turn.actor.empty() ? "core" : turn.actor;
     record.detail["why"] = why;
     if (was_active) {
-        const UsageRow usage{.lease = lease.object.metadata.name,
-                             .tenant = lease.object.spec.tenant,
-                             .workload = lease.object.spec.workload,
-                             .gpus = status.gpus,
-                             .from = *status.activeAt,
-                             .to = turn.now};
+        const UsageRow usage = close_usage(turn, lease);
         turn.rows.push_back({.table = Table::usage, .key = turn.state.fresh_key(), .body = to_compact_json(usage)});
         record.detail["usage-ms"] = std::to_string((turn.now - *status.activeAt).ms);
         record.detail["gpus"] = print(status.gpus);
@@ -453,15 +453,21 @@ void activate(Turn& turn, LeaseRun& lease) {
     Core::State& state = turn.state;
     advance(lease, LeaseEvent::all_prepared);
     lease.object.status->activeAt = turn.now;
+    std::set<std::int64_t> wipes;
     for (const Part& part : lease.parts) {
         NodeRun& node = state.nodes.at(part.node);
         for_each_unit(node, part.prepare, [&](Device& device, unsigned start, unsigned size) {
-            for (unsigned i = start; i < start + size; ++i)
+            for (unsigned i = start; i < start + size; ++i) {
+                wipes.insert(device.units[i].leaf);
                 if (device.units[i].state == UnitState::reserved) change_unit(turn, node, device, i, UnitEvent::start);
+            }
         });
+        if (lease.object.spec.tier < Tier::vm) wipes.insert(node.host.units.empty() ? -1 : node.host.units[0].leaf);
         if (part.phase != PartPhase::running) send(turn, node, Start{.lease = lease.key});
     }
-    turn.log(about(lease, evidence::RecordKind::lease_active));
+    evidence::Record record = about(lease, evidence::RecordKind::lease_active);
+    begin_coverage(turn, lease, wipes, record);
+    turn.log(std::move(record));
     turn.changed_leases.insert(lease.key);
     WorkloadRun& workload = state.workloads.at(lease.workload);
     workload.object.status->phase = WorkloadPhase::running;

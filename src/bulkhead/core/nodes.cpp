@@ -257,10 +257,10 @@ void on_hello(Turn& turn, const AgentHello& event) {
     if (node == nullptr)
         return close_session(turn, event.node, event.session, "this node is not enrolled here; enrol it");
     if (node->signing.retired) return close_session(turn, event.node, event.session, "this node was revoked");
-    if (event.hello.protocol != agent_protocol)
-        return close_session(
-            turn, event.node, event.session,
-            fmt::format("protocol {} is not spoken here; {} is", event.hello.protocol, agent_protocol));
+    if (event.hello.protocol < agent_protocol_oldest || event.hello.protocol > agent_protocol)
+        return close_session(turn, event.node, event.session,
+                             fmt::format("protocol {} is not spoken here; {} to {} are", event.hello.protocol,
+                                         agent_protocol_oldest, agent_protocol));
     if (!is_plausible(event.hello))
         return close_session(turn, event.node, event.session, "no node has that many devices");
     // An epoch is one life of one control plane. A node that obeyed ours before we ever spoke to it, or a later one,
@@ -280,6 +280,7 @@ void on_hello(Turn& turn, const AgentHello& event) {
     const NodePhase before = node->phase;
     node->session = event.session;
     node->heard = turn.now;
+    node->unheard_since.reset();
     node->reports_seen = 0;
     turn.effects.welcomes.push_back({event.node, event.session});
     advance(*node, NodeEvent::hello);

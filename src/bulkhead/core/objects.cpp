@@ -6,6 +6,7 @@
 
 #include "bulkhead/codec/print.hpp"
 #include "bulkhead/core/state.hpp"
+#include "bulkhead/meter/rates.hpp"
 #include "bulkhead/policy/capacity.hpp"
 
 namespace bulkhead {
@@ -23,9 +24,9 @@ evidence::Record about(std::string_view kind, const std::string& name, evidence:
     return {.kind = what, .tenant = tenant, .object = fmt::format("{}/{}", kind, name)};
 }
 
-// The stored object of that name; null: there is none.
+// The stored object of that name; null: there is none. Workloads are called what their tenant calls them.
 template <class T>
-const T* stored(Core::State& state, const std::string& name) {
+const T* stored(Core::State& state, const std::string& name, const std::string& tenant = {}) {
     if constexpr (std::same_as<T, FleetPolicy>) {
         return state.policy && state.policy->object.metadata.name == name ? &state.policy->object : nullptr;
     } else if constexpr (std::same_as<T, TenantClass>) {
@@ -35,7 +36,7 @@ const T* stored(Core::State& state, const std::string& name) {
         const auto found = state.tenants.find(name);
         return found == state.tenants.end() ? nullptr : &found->second.object;
     } else if constexpr (std::same_as<T, GpuWorkload>) {
-        const WorkloadRun* found = state.find_workload(name);
+        const WorkloadRun* found = state.find_workload(tenant, name);
         return found == nullptr ? nullptr : &found->object;
     } else if constexpr (std::same_as<T, GpuNode>) {
         const NodeRun* found = state.find_node(name);
@@ -44,6 +45,15 @@ const T* stored(Core::State& state, const std::string& name) {
         const auto found = state.lease_names.find(name);
         return found == state.lease_names.end() ? nullptr : &state.leases.at(found->second).object;
     }
+}
+
+// What is stored under the identity of an object that somebody sends.
+template <class T>
+const T* stored_as(Core::State& state, const T& object) {
+    if constexpr (std::same_as<T, GpuWorkload>)
+        return stored<T>(state, object.metadata.name, object.spec.tenant);
+    else
+        return stored<T>(state, object.metadata.name);
 }
 
 // Whether a caller's object says anything new; what the system writes does not count.
@@ -81,11 +91,16 @@ private:
     template <class T>
     bool admissible(const T& object) {
         const std::string& name = object.metadata.name;
-        const T* old = stored<T>(state_, name);
+        const T* old = stored_as(state_, object);
         const auto no = [&](Code code, std::string what, std::string remedy) {
             refuse(code, std::move(what), std::move(remedy));
             return false;
         };
+        // Who sees everything may ask what would be, also of what is not theirs to do.
+        const bool only_asks = apply_.dry_run && turn_.rights.may(Permission::read_fleet);
+        const auto allowed = permitted(turn_.rights, old, object);
+        answer_.forbidden = !allowed && !only_asks && allowed.error().code == Code::denied;
+        if (!allowed && !only_asks) return no(allowed.error().code, allowed.error().what, allowed.error().remedy);
         if constexpr (std::same_as<T, GpuLease>)
             return no(Code::denied, fmt::format("GpuLease {} is written by the system", name),
                       "apply a GpuWorkload; its lease follows");
@@ -99,6 +114,11 @@ private:
                 return no(Code::conflict,
                           fmt::format("there is a FleetPolicy already: {}", state_.policy->object.metadata.name),
                           "change that one, or delete it first");
+        if constexpr (std::same_as<T, FleetPolicy>)
+            if (old != nullptr)
+                if (const auto kept = meter::keeps_the_past(old->spec.pricing, object.spec.pricing, turn_.now); !kept)
+                    return no(kept.error().code, fmt::format("FleetPolicy {}: {}", name, kept.error().what),
+                              kept.error().remedy);
         if (apply_.mode == command::Mode::create && old != nullptr)
             return no(Code::conflict, fmt::format("{} {} exists", T::kind, name), "replace it, or choose another name");
         if (apply_.mode == command::Mode::replace && old == nullptr)
@@ -117,7 +137,7 @@ private:
                       "read it again, and apply the change to what it says now");
         }
         if constexpr (std::same_as<T, GpuWorkload>) {
-            const WorkloadRun* run = state_.find_workload(name);
+            const WorkloadRun* run = state_.find_workload(object.spec.tenant, name);
             if (run != nullptr && run->object.status->deleting)
                 return no(Code::conflict, fmt::format("GpuWorkload {} is being deleted", name),
                           "wait until it is gone");
@@ -165,9 +185,27 @@ private:
             if (answer_.findings.empty()) answer_.findings = unkeepable_guarantees(*whole, turn_.now);
         }
         if (answer_.findings.empty()) return true;
+        if (turn_.audience() == Audience::tenant) keep_own_findings();
+        if (answer_.findings.empty()) {
+            refuse(Code::conflict, "this would contradict what else is declared", "ask whoever runs the fleet");
+            return false;
+        }
         const Finding& first = answer_.findings.front();
         refuse(Code::invalid, fmt::format("{} {}{}: {}", first.kind, first.name, first.path, first.what), first.remedy);
         return false;
+    }
+
+    // What is wrong with somebody else's object is not for a tenant's eyes; and what is wrong with its own place among
+    // others (guarantees, domains, the tree) is told in words that name them.
+    void keep_own_findings() {
+        std::erase_if(answer_.findings, [&](const Finding& finding) {
+            if (finding.kind != GpuWorkload::kind && !finding.path.starts_with("/spec/bindings")) return true;
+            return std::ranges::none_of(apply_.objects, [&](const AnyObject& object) {
+                return std::visit(
+                    [&]<class T>(const T& one) { return finding.kind == T::kind && finding.name == one.metadata.name; },
+                    object);
+            });
+        });
     }
 
     bool compiles() {
@@ -180,9 +218,14 @@ private:
             const GpuWorkload* workload = std::get_if<GpuWorkload>(&object);
             if (workload == nullptr) continue;
             // Words are for whoever only asks what would be; placement needs the terms.
-            Decision decision = (fresh ? *fresh : *state_.compiler)
-                                    .compile(*workload, Audience::fleet_operator,
-                                             apply_.dry_run ? Written::in_full : Written::terms_alone);
+            const Compiler& compiler = fresh ? *fresh : *state_.compiler;
+            Decision decision = compiler.compile(*workload, Audience::fleet_operator,
+                                                 apply_.dry_run ? Written::in_full : Written::terms_alone);
+            // All of them; what a tenant reads are those that are its own.
+            if (turn_.audience() == Audience::tenant && (apply_.dry_run || std::holds_alternative<Refusal>(decision))) {
+                decision = compiler.compile(*workload, Audience::tenant, Written::in_full);
+                std::visit([&](auto& made) { made.asOf = turn_.now; }, decision);
+            }
             if (const Refusal* refusal = std::get_if<Refusal>(&decision)) {
                 answer_.body = to_compact_json(*refusal);
                 const bool any = !refusal->objections.empty();
@@ -194,8 +237,14 @@ private:
                                          : "see why each node objects");
                 return false;
             }
-            contracts_.emplace(workload->metadata.name,
-                               std::make_unique<const Contract>(std::get<Contract>(std::move(decision))));
+            Contract& contract = std::get<Contract>(decision);
+            const bool only_asks = apply_.dry_run && turn_.rights.may(Permission::read_fleet);
+            if (const auto allowed = permitted_to_cut(turn_.rights, *workload, contract); !allowed && !only_asks) {
+                answer_.outcome = std::unexpected(allowed.error());
+                return false;
+            }
+            contracts_.emplace(std::pair{workload->spec.tenant, workload->metadata.name},
+                               std::make_unique<const Contract>(std::move(contract)));
         }
         return true;
     }
@@ -208,7 +257,7 @@ private:
         for (const AnyObject& object : apply_.objects)
             std::visit(
                 [&]<class T>(const T& one) {
-                    const T* old = stored<T>(state_, one.metadata.name);
+                    const T* old = stored_as(state_, one);
                     out.begin_object();
                     out.member("kind", T::kind);
                     out.member("name", one.metadata.name);
@@ -218,7 +267,7 @@ private:
                     if constexpr (std::same_as<T, GpuWorkload>)
                         if (apply_.dry_run) {
                             out.key("contract");
-                            write(out, *contracts_.at(one.metadata.name));
+                            write(out, *contracts_.at({one.spec.tenant, one.metadata.name}));
                         }
                     out.end_object();
                 },
@@ -231,11 +280,13 @@ private:
     template <class T>
     void keep(const T& wanted) {
         const std::string& name = wanted.metadata.name;
-        const T* old = stored<T>(state_, name);
+        const T* old = stored_as(state_, wanted);
         if (old != nullptr && says_the_same(*old, wanted)) return;
         T object = wanted;
         object.metadata.resourceVersion = old == nullptr ? std::string{} : old->metadata.resourceVersion;
         object.metadata.generation = old == nullptr ? 1 : old->metadata.generation + (old->spec == wanted.spec ? 0 : 1);
+        std::optional<Compliance> before;
+        if constexpr (std::same_as<T, Tenant>) before = old == nullptr ? Compliance::off : old->spec.compliance;
         if constexpr (requires { object.status; })
             object.status = old == nullptr ? decltype(object.status){} : old->status;
         store(std::move(object));
@@ -245,6 +296,7 @@ private:
         evidence::Record record = about(T::kind, name, evidence::RecordKind::applied, tenant);
         record.detail["digest"] = to_hex(bytes_of(sha256(to_compact_json(wanted.spec))));
         turn_.log(std::move(record));
+        if constexpr (std::same_as<T, Tenant>) note_switch(turn_, wanted, *before);
     }
 
     template <class T>
@@ -269,10 +321,10 @@ private:
         put_row(Table::tenant, place, std::move(object));
     }
     void store(GpuWorkload object) {
-        WorkloadRun* run = state_.find_workload(object.metadata.name);
+        WorkloadRun* run = state_.find_workload(object.spec.tenant, object.metadata.name);
         if (run == nullptr) {
             const Key key = state_.fresh_key();
-            state_.workload_names[object.metadata.name] = key;
+            state_.workload_names[{object.metadata.name, object.spec.tenant}] = key;
             run = &state_.workloads[key];
             run->key = key;
             state_.pending.insert(key);
@@ -287,7 +339,7 @@ private:
         if (run->lease == 0) {
             run->compiled_for = candidate_ == &changed_ ? -1 : state_.generation;
             run->eligible_for = -1;
-            run->contract = std::move(contracts_.at(run->object.metadata.name));
+            run->contract = std::move(contracts_.at({run->object.spec.tenant, run->object.metadata.name}));
             run->waits.clear();
             run->object.status = GpuWorkloadStatus{.since = turn_.now};
         }
@@ -311,7 +363,7 @@ private:
     Answer& answer_;
     Snapshot changed_;
     Snapshot* candidate_ = nullptr;
-    std::map<std::string, std::unique_ptr<const Contract>> contracts_;
+    std::map<std::pair<std::string, std::string>, std::unique_ptr<const Contract>> contracts_;  // by tenant and name
 };
 
 void refuse(Answer& answer, Code code, std::string what, std::string remedy) {
@@ -400,13 +452,18 @@ void delete_workload(Turn& turn, WorkloadRun& workload) {
     turn.rows.push_back({.table = Table::workload, .key = workload.key, .erased = true});
     turn.changed_workloads.erase(workload.key);
     turn.state.pending.erase(workload.key);
-    turn.state.workload_names.erase(workload.object.metadata.name);
+    turn.state.forget_name(workload.object);
     turn.state.workloads.erase(workload.key);
 }
 
 void on_delete(Turn& turn, const command::Delete& wanted, Answer& answer) {
     Core::State& state = turn.state;
     refresh_declared(turn);
+    if (auto allowed = permitted_to_delete(state, turn.rights, wanted); !allowed) {
+        answer.forbidden = allowed.error().code == Code::denied;
+        answer.outcome = std::move(allowed);
+        return;
+    }
     const auto gone = [&](std::string_view kind, const std::string& tenant = {}) {
         turn.log(about(kind, wanted.name, evidence::RecordKind::deleted, tenant));
     };
@@ -417,6 +474,10 @@ void on_delete(Turn& turn, const command::Delete& wanted, Answer& answer) {
             if (!at_version(state.policy->object.metadata, wanted.if_version, "FleetPolicy", answer) ||
                 still_needed(turn, wanted, answer))
                 return;
+            if (!state.policy->object.spec.pricing.lists.empty() && !state.leases.empty())
+                return refuse(answer, Code::conflict,
+                              fmt::format("{} leases will be billed by the prices in it", state.leases.size()),
+                              "wait until they are closed, or change it instead");
             turn.rows.push_back({.table = Table::policy, .key = state.policy->key, .erased = true});
             state.policy.reset();
             state.declared_stale = true;
@@ -439,11 +500,15 @@ void on_delete(Turn& turn, const command::Delete& wanted, Answer& answer) {
             return gone("Tenant", wanted.name);
         }
         case ObjectKind::workload: {
-            WorkloadRun* found = state.find_workload(wanted.name);
-            if (found == nullptr) return missing(answer, "GpuWorkload", wanted.name);
-            if (!at_version(found->object.metadata, wanted.if_version, "GpuWorkload", answer)) return;
-            if (found->object.status->deleting) return;  // asked twice: the same answer
-            return delete_workload(turn, *found);
+            const auto named = meant(turn, Permission::submit, wanted.tenant, wanted.name);
+            if (!named) {
+                answer.outcome = std::unexpected(named.error());
+                return;
+            }
+            WorkloadRun& found = **named;
+            if (!at_version(found.object.metadata, wanted.if_version, "GpuWorkload", answer)) return;
+            if (found.object.status->deleting) return;  // asked twice: the same answer
+            return delete_workload(turn, found);
         }
         case ObjectKind::node: {
             NodeRun* found = state.find_node(wanted.name);
@@ -453,6 +518,18 @@ void on_delete(Turn& turn, const command::Delete& wanted, Answer& answer) {
                 return refuse(answer, Code::conflict,
                               fmt::format("GpuNode {} still has {} leases", wanted.name, found->leases.size()),
                               fmt::format("drain it first: bulkhead drain {}", wanted.name));
+            // Whoever removes a node forgets what was wrong with its devices, and what was kept on them.
+            for (const Device* device : found->devices())
+                for (const Unit& unit : device->units) {
+                    const bool held = unit.state == UnitState::held;
+                    if (!held && unit.state != UnitState::quarantined) continue;
+                    const Permission needed = held ? Permission::lift_hold : Permission::lift_quarantine;
+                    if (!turn.rights.may(needed))
+                        return refuse(answer, Code::denied,
+                                      fmt::format("GpuNode {} has what is {}; removing it takes the permission {}",
+                                                  wanted.name, word(unit.state), word(needed)),
+                                      "ask a security-admin");
+                }
             gone("GpuNode");
             return remove_node(turn, *found);
         }
@@ -626,6 +703,8 @@ void on_revoke(Turn& turn, const command::Revoke& wanted, Answer& answer) {
 
 }  // namespace
 
+void apply_objects(Turn& turn, const command::Apply& apply, Answer& answer) { Applying{turn, apply, answer}.run(); }
+
 // After the turn: versions are new by then, and what changed has been written as a row already.
 void show_object(Core::State& state, const Command& command, const Effects& effects, Answer& answer) {
     const auto written = [&](const WorkloadRun& run) -> const Row* {
@@ -637,7 +716,8 @@ void show_object(Core::State& state, const Command& command, const Effects& effe
         if (object == nullptr) return;
         answer.version = object->metadata.resourceVersion;
         const Row* row = nullptr;
-        if constexpr (std::same_as<T, GpuWorkload>) row = written(*state.find_workload(object->metadata.name));
+        if constexpr (std::same_as<T, GpuWorkload>)
+            row = written(*state.find_workload(object->spec.tenant, object->metadata.name));
         if (row != nullptr)
             answer.object = row->body;
         else if constexpr (std::same_as<T, GpuNode>)
@@ -650,15 +730,21 @@ void show_object(Core::State& state, const Command& command, const Effects& effe
         [&]<class T>(const T& what) {
             if constexpr (std::same_as<T, command::Apply>) {
                 if (what.objects.size() == 1 && !what.dry_run)
-                    std::visit([&]<class O>(const O& one) { show(stored<O>(state, one.metadata.name)); },
-                               what.objects.front());
+                    std::visit([&]<class O>(const O& one) { show(stored_as(state, one)); }, what.objects.front());
             } else if constexpr (std::same_as<T, command::Freeze> || std::same_as<T, command::Hold>) {
                 show(stored<Tenant>(state, what.tenant));
             } else if constexpr (std::same_as<T, command::Drain> || std::same_as<T, command::Repair> ||
                                  std::same_as<T, command::Enrol> || std::same_as<T, command::Revoke>) {
                 show(stored<GpuNode>(state, what.node));
             } else if constexpr (std::same_as<T, command::Delete>) {
-                if (what.kind == ObjectKind::workload) show(stored<GpuWorkload>(state, what.name));  // while it stops
+                if (what.kind != ObjectKind::workload) return;
+                // While it stops; the name is enough only where it was enough to delete it.
+                for (auto it = state.workload_names.lower_bound({what.name, what.tenant});
+                     it != state.workload_names.end() && it->first.first == what.name; ++it)
+                    if (const GpuWorkload& one = state.workloads.at(it->second).object;
+                        (what.tenant.empty() || one.spec.tenant == what.tenant) && one.status->deleting &&
+                        command.rights.may(Permission::submit, one.spec.tenant))
+                        return show(&one);
             }
         },
         command.what);
@@ -666,10 +752,21 @@ void show_object(Core::State& state, const Command& command, const Effects& effe
 
 void on_command(Turn& turn, const Command& command) {
     Answer answer{.request = command.request};
+    turn.rights = command.rights;
+    if (auto allowed = permitted(turn.rights, command.what); !allowed) {
+        answer.forbidden = true;
+        answer.outcome = std::move(allowed);
+        turn.effects.answers.push_back(std::move(answer));
+        return;
+    }
     std::visit(
         [&]<class T>(const T& what) {
             if constexpr (std::same_as<T, command::Apply>) {
-                Applying{turn, what, answer}.run();
+                apply_objects(turn, what, answer);
+            } else if constexpr (std::same_as<T, command::SetCompliance>) {
+                on_compliance(turn, what, answer);
+            } else if constexpr (std::same_as<T, command::CorrectUsage>) {
+                on_correction(turn, what, answer);
             } else if constexpr (std::same_as<T, command::Delete>) {
                 on_delete(turn, what, answer);
             } else if constexpr (std::same_as<T, command::Drain>) {
@@ -687,15 +784,28 @@ void on_command(Turn& turn, const Command& command) {
             } else if constexpr (std::same_as<T, command::Revoke>) {
                 on_revoke(turn, what, answer);
             } else if constexpr (std::same_as<T, command::NoteToken>) {
-                turn.log(
-                    {.kind = what.minted ? evidence::RecordKind::token_minted : evidence::RecordKind::token_revoked,
-                     .tenant = what.tenant,
-                     .detail = {{"id", what.id}, {"role", what.role}, {"subject", what.subject}}});
+                evidence::Record record{
+                    .kind = what.minted ? evidence::RecordKind::token_minted : evidence::RecordKind::token_revoked,
+                    .tenant = what.tenant,
+                    .detail = {{"id", what.id}, {"role", what.role}, {"subject", what.subject}}};
+                if (!what.why.empty()) record.detail["why"] = what.why;
+                turn.log(std::move(record));
+            } else if constexpr (std::same_as<T, command::RotateLogKey>) {
+                const std::int64_t leaf = turn.log({.kind = evidence::RecordKind::log_key_rotated,
+                                                    .detail = {{"before", what.before}, {"after", what.after}}});
+                answer.body = fmt::format(R"({{"leaf":{}}})", leaf);
             } else if constexpr (std::same_as<T, command::Explain>) {
-                if (WorkloadRun* found = turn.state.find_workload(what.workload))
-                    answer.body = explain(turn, *found);
+                if (const auto found = meant(turn, Permission::read_tenant, what.tenant, what.workload))
+                    answer.body = explain(turn, **found);
                 else
-                    missing(answer, "GpuWorkload", what.workload);
+                    answer.outcome = std::unexpected(found.error());
+            } else if constexpr (std::same_as<T, command::NoteAccess>) {
+                using enum command::NoteAccess::What;
+                turn.log({.kind = what.what == signed_in ? evidence::RecordKind::signed_in
+                                  : what.what == denied  ? evidence::RecordKind::access_denied
+                                                         : evidence::RecordKind::tenant_entered,
+                          .tenant = what.tenant,
+                          .detail = what.detail});
             } else {
                 answer.body = queue(turn);
             }

@@ -7,6 +7,7 @@
 
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/lifecycle/unit.hpp"
+#include "bulkhead/meter/usage_row.hpp"
 #include "bulkhead/model/describe.hpp"
 
 namespace bulkhead {
@@ -67,23 +68,6 @@ struct KeyRow {
         field("retired", &KeyRow::retired, "No longer accepted for new evidence.");
     }
     friend bool operator==(const KeyRow&, const KeyRow&) = default;
-};
-
-// Table usage: one lease's time, closed.
-struct UsageRow {
-    std::string lease, tenant, workload;
-    Gpus gpus;
-    Instant from, to;
-
-    static constexpr void describe(auto&& field) {
-        field("lease", &UsageRow::lease, "The lease.", Rule{.required = true});
-        field("tenant", &UsageRow::tenant, "Who held it.", Rule{.required = true});
-        field("workload", &UsageRow::workload, "For which work.", Rule{.required = true});
-        field("gpus", &UsageRow::gpus, "How much of GPUs.", Rule{.required = true});
-        field("from", &UsageRow::from, "When every node had verified its part.", Rule{.required = true});
-        field("to", &UsageRow::to, "When it was asked to end.", Rule{.required = true});
-    }
-    friend bool operator==(const UsageRow&, const UsageRow&) = default;
 };
 
 // Table standing, key 1: what must outlive a restart and belongs to no object.

@@ -67,9 +67,10 @@ public:
     }
 
     // A new process on what was durable.
-    void restart(std::int64_t epoch, bool restored = false) {
+    void restart(std::int64_t epoch, bool restored = false, Instant last_clock = {}) {
         CoreSettings settings = settings_;
         settings.restored = restored;
+        settings.last_clock = last_clock;
         core = std::make_unique<Core>(epoch, static_cast<std::int64_t>(log.size()), settings);
         for (const auto& [key, body] : rows) EXPECT_TRUE(core->load({key.first, key.second, body, false}));
         for (auto& [name, node] : nodes) node->session = 0;
@@ -91,7 +92,7 @@ public:
     }
 
     Answer ask(decltype(Command::what) what) {
-        event(Command{++requests_, "test", std::move(what)});
+        event(Command{++requests_, "test", std::move(what), rights});
         return answers[requests_];
     }
     Answer apply(const std::string& yaml, command::Mode mode = command::Mode::create_or_replace) {
@@ -104,6 +105,24 @@ public:
         });
         return ask(what);
     }
+    // Two tenants of one trust domain: `early`, who is owed nothing and gets what is idle, and `owner`, who is owed
+    // two.
+    void apply_a_lab() {
+        const auto tenant = [](const std::string& name, int guarantee) {
+            return "---\napiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {name: " + name +
+                   "}\nspec:\n  class: research\n  trustDomain: {name: lab, consent: {by: head of lab, at: "
+                   "2026-11-01T00:00:00Z}}\n  quota: {guarantee: " +
+                   std::to_string(guarantee) + "}\n";
+        };
+        const Answer answer = apply(
+            "apiVersion: bulkhead.dev/v1alpha1\nkind: FleetPolicy\nmetadata: {name: fleet}\nspec:\n"
+            "  threatModel: internal\n  sites: [{name: fra, jurisdiction: eu}]\n"
+            "  versionGate: {shippedAdvisories: false}\n"
+            "  trustDomains: [{name: lab, members: [early, owner]}]\n" +
+            tenant("early", 0) + tenant("owner", 2));
+        EXPECT_TRUE(answer.outcome) << answer.outcome.error().what;
+    }
+
     Answer remove(ObjectKind kind, const std::string& name) { return ask(command::Delete{.kind = kind, .name = name}); }
 
     void event(Event what) { keep(core->apply(now, what)); }
@@ -143,6 +162,7 @@ public:
     }
 
     Instant now{1'800'000'000'000};
+    Rights rights = Rights::everything();  // of whoever asks
     std::unique_ptr<Core> core;
     std::map<std::string, std::unique_ptr<Node>> nodes;
     std::map<std::pair<Table, std::int64_t>, std::string> rows;

@@ -1,7 +1,8 @@
 // Everything the control plane knows, and the one turn in which an event changes it. The parts of the core are
 // functions over a Turn: objects.cpp (what callers declare), leases.cpp (the life of a lease), gate.cpp (units and
 // wipes), drains.cpp (GPUs that take nobody new), nodes.cpp (sessions, reports, silence), certificates.cpp (which of a
-// node's are good), cycle.cpp (placing work), answers.cpp (questions).
+// node's are good), cycle.cpp (placing work), answers.cpp (questions),
+// permitted.cpp (who may do what to whose).
 #pragma once
 
 #include <fmt/core.h>
@@ -55,7 +56,9 @@ struct NodeRun {
     NodePhase phase = NodePhase::enrolled;
     std::uint64_t session = 0;  // 0: none
     Instant heard, sent;
-    std::int64_t reports_seen = 0;  // in this process; an older number is a repetition
+    std::optional<Instant> unheard_since;  // of the process before this one, until it is heard of again
+    std::int64_t reports_seen = 0;         // in this process; an older number is a repetition
+    std::int64_t tickets = 0;              // given out in this epoch
     Key key_row = 0;
     KeyRow signing;
     std::optional<evidence::PublicKey> public_key;
@@ -115,9 +118,12 @@ struct Core::State {
     std::map<Key, WorkloadRun> workloads;
     std::map<Key, NodeRun> nodes;
     std::map<Key, LeaseRun> leases;
-    std::map<std::string, Key, std::less<>> workload_names, node_names, lease_names;
+    std::map<std::string, Key, std::less<>> node_names, lease_names;
+    std::map<std::pair<std::string, std::string>, Key> workload_names;  // by name, then tenant: a name is its tenant's
 
-    std::set<Key> pending;                 // workloads without a lease
+    std::set<Key> pending;  // workloads without a lease
+    std::set<Key> watched;  // active leases under compliance mode: whether it can be shown is followed
+    std::map<std::pair<std::string, std::string>, std::string> corrections;  // by lease and id: what each says
     std::vector<sched::Promise> promises;  // room that is kept for workloads, by their keys
     std::set<Key> searched;  // workloads for whom others were looked for in vain, while not all could be looked for
     std::vector<std::int64_t> usage;  // thousandths of GPU-seconds by tenant number, as far as they still count
@@ -137,6 +143,7 @@ struct Core::State {
     std::int64_t generation = 0;          // of what is declared
     std::int64_t parted_for = -1;         // the generation whose trust everybody who sits together was held against
     bool declared_stale = true, cycle_wanted = true;
+    Instant vouched_at;  // when it was last made durable that covered leases are watched
     Instant compiled_at, retry_at;
 
     // While loading: rows that point at others.
@@ -147,7 +154,10 @@ struct Core::State {
     std::string secret_name(std::string_view what, Key key) const;  // 12 hex digits
     std::string lease_name(Key lease) const { return "lease-" + secret_name("lease", lease); }
     NodeRun* find_node(std::string_view name);
-    WorkloadRun* find_workload(std::string_view name);
+    WorkloadRun* find_workload(const std::string& tenant, const std::string& name);
+    void forget_name(const GpuWorkload& workload) {
+        workload_names.erase({workload.metadata.name, workload.spec.tenant});
+    }
 };
 
 // One event at one moment.
@@ -156,6 +166,12 @@ struct Turn {
     Instant now;
     Effects& effects;
     std::string actor;
+    Rights rights = Rights::everything();  // of whoever asks
+    // For whom words are chosen.
+    Audience audience() const {
+        return rights.may(Permission::read_fleet) ? Audience::fleet_operator : Audience::tenant;
+    }
+    std::string why;  // as far as whoever asks gave a reason
 
     std::set<Key> changed_workloads, changed_nodes, changed_leases;
     std::vector<Row> rows;
@@ -225,7 +241,25 @@ void send_orders(Turn& turn, NodeRun& node);                       // everything
 void send(Turn& turn, NodeRun& node, decltype(Order::what) what);  // if it has a session
 void remove_node(Turn& turn, NodeRun& node);
 
+// metering.cpp
+Metered metered_of(const Core::State& state, const Contract& contract, const GpuLeaseSpec& spec);
+// A lease is active, on units whose wipes the log records in these leaves; -1: of one of them nothing is recorded.
+void begin_coverage(Turn& turn, LeaseRun& lease, const std::set<std::int64_t>& wipes, evidence::Record& record);
+void doubt_coverage(Turn& turn, Instant known_until);  // of a process that comes after another
+void follow_coverage(Turn& turn);
+UsageRow close_usage(Turn& turn, LeaseRun& lease);  // of a lease that was active and ends now
+void watch_again(Core::State& state);               // after loading
+Result<> load_usage(Core::State& state, const Row& row);
+void on_correction(Turn& turn, const command::CorrectUsage& wanted, Answer& answer);
+
+// compliance.cpp
+void on_compliance(Turn& turn, const command::SetCompliance& wanted, Answer& answer);
+
+// A tenant's switch was turned, whichever way.
+void note_switch(Turn& turn, const Tenant& tenant, Compliance before);
+
 // objects.cpp
+void apply_objects(Turn& turn, const command::Apply& apply, Answer& answer);
 void on_command(Turn& turn, const Command& command);
 void show_object(Core::State& state, const Command& command, const Effects& effects, Answer& answer);
 
@@ -233,6 +267,22 @@ void show_object(Core::State& state, const Command& command, const Effects& effe
 void refresh_declared(Turn& turn);
 void refresh_fleet(Core::State& state);
 void place_work(Turn& turn);
+
+// permitted.cpp
+// Whether whoever asks may do this to the object; `old` is null where there is none. A tenant is told the same of what
+// is not its own as of what does not exist.
+Result<> permitted(const Rights& rights, const FleetPolicy* old, const FleetPolicy& wanted);
+Result<> permitted(const Rights& rights, const TenantClass* old, const TenantClass& wanted);
+Result<> permitted(const Rights& rights, const Tenant* old, const Tenant& wanted);
+Result<> permitted(const Rights& rights, const GpuWorkload* old, const GpuWorkload& wanted);
+Result<> permitted(const Rights& rights, const GpuNode* old, const GpuNode& wanted);
+Result<> permitted(const Rights& rights, const GpuLease* old, const GpuLease& wanted);
+Result<> permitted_to_cut(const Rights& rights, const GpuWorkload& workload, const Contract& contract);
+Result<> permitted_to_delete(const Core::State& state, const Rights& rights, const command::Delete& wanted);
+Result<> permitted(const Rights& rights, const decltype(Command::what)& what);  // verbs and questions
+// The one workload that is meant, among those the caller may do this to.
+Result<WorkloadRun*> meant(Turn& turn, Permission permission, const std::string& tenant, const std::string& name);
+std::unexpected<Error> there_is_no(std::string_view kind, std::string_view name);
 
 // answers.cpp
 std::string explain(Turn& turn, WorkloadRun& workload);

@@ -66,8 +66,20 @@ Result<> agree(std::string_view says, std::span<const Agreement> pairs, std::str
     return {};
 }
 
-Result<> check_expectations(const Record& record, const Expectations& expected) {
-    const Agreement wanted[] = {{"tenant", record.tenant, expected.tenant},
+// The tenant's name, as far as the certificate gives it.
+Result<std::string> tenant_of(const Certificate& certificate, const Record& record) {
+    if (!certificate.tenant) return record.tenant;
+    if (!is_pseudonym(record.tenant) || pseudonym(*certificate.tenant) != record.tenant)
+        return mismatch(fmt::format("the certificate says its tenant is \"{}\", and the record does not",
+                                    shortened(certificate.tenant->name)));
+    return certificate.tenant->name;
+}
+
+Result<> check_expectations(const Record& record, const std::string& tenant, const Expectations& expected) {
+    if (!expected.tenant.empty() && is_pseudonym(tenant) && !is_pseudonym(expected.tenant))
+        return mismatch(fmt::format("the record names its tenant by the pseudonym {} alone", tenant),
+                        "ask the tenant, or the operator, for the certificate that opens it");
+    const Agreement wanted[] = {{"tenant", tenant, expected.tenant},
                                 {"lease", record.lease, expected.lease},
                                 {"node", record.node, expected.node},
                                 {"unit", record.unit, expected.unit}};
@@ -144,6 +156,12 @@ void say_what_is_proven(Verified& verified) {
         "node {} signed, with key {}, that {} of device {} was wiped ({}, {} bytes, {} of them read back) and verified",
         wipe.node, key_id(*verified.node_key), wipe.unit, wipe.device, wipe.method, wipe.bytes, wipe.bytes_verified));
     verified.proven.push_back("that key had been added to the log for this node before");
+    if (is_pseudonym(record.tenant) && verified.tenant != record.tenant)
+        verified.proven.push_back(
+            fmt::format("it was {} that had used it, here called {}", verified.tenant, record.tenant));
+    if (wipe.bytes_unreachable > 0)
+        verified.not_proven.push_back(
+            fmt::format("anything about {} bytes of it that no program can reach", wipe.bytes_unreachable));
     verified.not_proven.push_back(fmt::format("more than its grade says: the result is known as {}", word(wipe.grade)));
     verified.not_proven.emplace_back(
         "that the node's key had not been retired before: read the log, or ask its operator");
@@ -173,8 +191,7 @@ Result<Certificate> read_certificate(std::string_view json) {
     return certificate;
 }
 
-Result<Verified> verify_certificate(const Certificate& certificate, const VerifierKey& log,
-                                    const Expectations& expected) {
+Result<Verified> verify_certificate(const Certificate& certificate, const LogKeys& log, const Expectations& expected) {
     Result<Checkpoint> checkpoint = open_checkpoint(certificate.checkpoint, log);
     if (!checkpoint) return within("the checkpoint", checkpoint.error());
     Result<Record> record = opened(certificate.record, *checkpoint, "record");
@@ -183,6 +200,9 @@ Result<Verified> verify_certificate(const Certificate& certificate, const Verifi
     Verified verified{.record = std::move(*record),
                       .index = static_cast<std::uint64_t>(certificate.record.index),
                       .checkpoint = std::move(*checkpoint)};
+    Result<std::string> tenant = tenant_of(certificate, verified.record);
+    if (!tenant) return std::unexpected(tenant.error());
+    verified.tenant = *std::move(tenant);
     if (verified.record.kind == RecordKind::wiped) {
         if (!verified.record.evidence) return mismatch("the record says wiped, and no node has signed for it");
         const Result<PublicKey> key = key_for(certificate, verified.record, verified.checkpoint);
@@ -195,7 +215,7 @@ Result<Verified> verify_certificate(const Certificate& certificate, const Verifi
         return mismatch(fmt::format("a record of kind {} needs no key, and the certificate brings one",
                                     word(verified.record.kind)));
     }
-    if (const Result<> fits = check_expectations(verified.record, expected); !fits)
+    if (const Result<> fits = check_expectations(verified.record, verified.tenant, expected); !fits)
         return std::unexpected(fits.error());
     say_what_is_proven(verified);
     return verified;

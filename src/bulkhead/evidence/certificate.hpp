@@ -12,6 +12,7 @@
 
 #include "bulkhead/base/hash.hpp"
 #include "bulkhead/evidence/checkpoint.hpp"
+#include "bulkhead/evidence/pseudonym.hpp"
 #include "bulkhead/evidence/record.hpp"
 #include "bulkhead/model/describe.hpp"
 
@@ -43,6 +44,9 @@ struct Certificate {
     ProvenLeaf record;
     std::optional<ProvenLeaf> key;  // where the signing node's key was added; with a signed statement only
     std::string checkpoint;         // the signed note under which both are proven
+    // Who the tenant is that record and statement call by a pseudonym. For the tenant and its operators; without it the
+    // certificate proves the same to anybody else, and names nobody.
+    std::optional<TenantOpening> tenant{};
 
     static constexpr void describe(auto&& field) {
         field("version", &Certificate::version, "The form of this certificate.",
@@ -50,8 +54,24 @@ struct Certificate {
         field("record", &Certificate::record, "What is certified.", Rule{.required = true});
         field("key", &Certificate::key, "The record that added the key of the node that signed the statement.");
         field("checkpoint", &Certificate::checkpoint, "The log's signed checkpoint.", Rule{.required = true});
+        field("tenant", &Certificate::tenant,
+              "Who the tenant is that the record calls by a pseudonym. Leave it out when you hand this on.");
     }
     friend bool operator==(const Certificate&, const Certificate&) = default;
+};
+
+// Several of them, as the server gives them.
+inline constexpr std::string_view certificates_version = "bulkhead.dev/certificates/v1";
+struct CertificateList {
+    std::string version{certificates_version};
+    std::vector<Certificate> certificates;
+
+    static constexpr void describe(auto&& field) {
+        field("version", &CertificateList::version, "The form of this list.",
+              Rule{.required = true, .format = Format::line});
+        field("certificates", &CertificateList::certificates, "The certificates.", Rule{.required = true});
+    }
+    friend bool operator==(const CertificateList&, const CertificateList&) = default;
 };
 
 ProvenLeaf proven_leaf(std::uint64_t index, std::string_view salt, std::string_view payload,
@@ -71,11 +91,12 @@ struct Verified {
     Checkpoint checkpoint;                   // which log, and how large it was
     std::optional<WipeStatement> statement;  // set: a wipe is proven, not only that a record is in the log
     std::optional<PublicKey> node_key;       // that signed the statement
+    std::string tenant;                      // by name; where the certificate does not open it, by its pseudonym
     std::vector<std::string> proven;         // in words, for a person
     std::vector<std::string> not_proven;     // what this certificate cannot show
 };
 
-Result<Verified> verify_certificate(const Certificate& certificate, const VerifierKey& log,
+Result<Verified> verify_certificate(const Certificate& certificate, const LogKeys& log,
                                     const Expectations& expected = {});
 
 }  // namespace bulkhead::evidence

@@ -200,8 +200,8 @@ TEST(Certificate, says_which_part_of_the_proof_does_not_hold) {
         EXPECT_THAT(refusal(certificate), HasSubstr(row.refusal)) << row.says;
     }
     Certificate foreign = Story{}.certificate();
-    EXPECT_FALSE(verify_certificate(foreign, {log_name, key_of_seed('x').public_key()}));
-    EXPECT_FALSE(verify_certificate(foreign, {"other.example", log_key().public_key()}));
+    EXPECT_FALSE(verify_certificate(foreign, VerifierKey{log_name, key_of_seed('x').public_key()}));
+    EXPECT_FALSE(verify_certificate(foreign, VerifierKey{"other.example", log_key().public_key()}));
 }
 
 TEST(Certificate, a_wiped_record_without_a_statement_proves_nothing) {
@@ -238,6 +238,27 @@ TEST(Certificate, is_about_what_was_asked) {
     EXPECT_THAT(refusal(certificate, {.unit = "host"}), HasSubstr("about unit"));
     EXPECT_EQ(refusal(certificate, {.weakest = Grade::silicon}),
               "the record is graded simulated, and you asked for silicon or better");
+}
+
+TEST(Certificate, names_a_tenant_only_to_whoever_is_given_its_salt) {
+    const TenantOpening acme = opening_of("secret", "acme"), beta = opening_of("secret", "beta");
+    Story story;
+    story.record.tenant = pseudonym(acme);
+    story.wipe.tenants = {pseudonym(beta), pseudonym(acme)};
+    Certificate certificate = story.certificate();
+    EXPECT_EQ(print(certificate).find("acme"), std::string::npos);
+    EXPECT_EQ(refusal(certificate), "accepted") << "it proves the same to anybody";
+    EXPECT_THAT(refusal(certificate, {.tenant = "acme"}), HasSubstr("by the pseudonym ~"));
+    EXPECT_EQ(refusal(certificate, {.tenant = pseudonym(acme)}), "accepted");
+    certificate.tenant = acme;
+    EXPECT_EQ(refusal(certificate, {.tenant = "acme"}), "accepted");
+    EXPECT_EQ(verify_certificate(certificate, log_vkey())->tenant, "acme");
+    EXPECT_THAT(refusal(certificate, {.tenant = "beta"}), HasSubstr("about tenant \"acme\""));
+    certificate.tenant = beta;
+    EXPECT_THAT(refusal(certificate), HasSubstr("says its tenant is \"beta\", and the record does not"));
+    Certificate older = Story{}.certificate();
+    older.tenant = acme;
+    EXPECT_THAT(refusal(older), HasSubstr("the record does not")) << "a record with a name has nothing to open";
 }
 
 TEST(Certificate, reads_only_what_it_knows) {

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bulkhead/base/hash.hpp"
-#include "bulkhead/evidence/note.hpp"
+#include "bulkhead/evidence/log_keys.hpp"
 
 namespace bulkhead::evidence {
 
@@ -23,7 +24,9 @@ struct Checkpoint {
 std::string print(const Checkpoint& checkpoint);                                   // the text of the note
 Result<Checkpoint> parse_checkpoint(std::string_view text);                        // only what print would have written
 std::string sign_checkpoint(const Checkpoint& checkpoint, const SigningKey& key);  // the note, as published
+// By several keys of the log: while one replaces another.
+std::string sign_checkpoint(const Checkpoint& checkpoint, std::span<const SigningKey> keys);
 // Signed by that log, of that name, and well formed.
-Result<Checkpoint> open_checkpoint(std::string_view note, const VerifierKey& log);
+Result<Checkpoint> open_checkpoint(std::string_view note, const LogKeys& log);
 
 }  // namespace bulkhead::evidence

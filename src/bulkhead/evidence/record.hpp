@@ -48,8 +48,17 @@ enum class RecordKind : std::uint8_t {
     certificate_retired,  // it was used: the one before is not good any more
     token_minted,         // somebody may open a door of the API
     token_revoked,
-    draining,    // a GPU works, and should not much longer: who is on it stays, and nobody else comes
-    drain_over,  // all of it has passed a burn-in
+    draining,        // a GPU works, and should not much longer: who is on it stays, and nobody else comes
+    drain_over,      // all of it has passed a burn-in
+    signed_in,       // somebody the identity provider vouches for came in
+    access_denied,   // and was not let through a door
+    tenant_entered,  // somebody of the operator's used a key to a tenant
+    compliance_on,   // the switch of a tenant; for leases to come
+    compliance_off,
+    coverage_lost,  // of a lease under compliance mode: nothing shows any longer that it is in force
+    coverage_regained,
+    usage_corrected,  // an operator posted an amount about time that was counted before
+    log_key_rotated,  // the log signs with another key from here on; key_change_of() reads it
 };
 constexpr auto words(RecordKind) {
     return std::to_array<Words>({"applied",
@@ -83,7 +92,16 @@ constexpr auto words(RecordKind) {
                                  "token-minted",
                                  "token-revoked",
                                  "draining",
-                                 "drain-over"});
+                                 "drain-over",
+                                 "signed-in",
+                                 "access-denied",
+                                 "tenant-entered",
+                                 "compliance-on",
+                                 "compliance-off",
+                                 "coverage-lost",
+                                 "coverage-regained",
+                                 "usage-corrected",
+                                 "log-key-rotated"});
 }
 
 struct Record {

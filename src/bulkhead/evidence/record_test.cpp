@@ -124,6 +124,19 @@ TEST(Statement, is_signed_under_a_prefix_of_its_own) {
         << "a signature without the prefix could be of something else";
 }
 
+TEST(Statement, of_an_agent_that_knew_less_verifies_as_ever) {
+    const std::string older =
+        R"({"node":"node-7","device":"GPU-5e1f","unit":"gpu3/slices 4-7","tenants":["acme"],"method":"overwrite",)"
+        R"("began":"2026-09-21T14:13:20Z","ended":"2026-09-21T14:13:24Z","bytes":4096,"bytesVerified":4096,)"
+        R"("result":"verified","grade":"simulated","agentVersion":"0.1.0"})";
+    const SigningKey key = key_of_seed('n');
+    EXPECT_TRUE(verify_statement(key.public_key(), sign_statement(key, older)));
+    const auto read = read_statement(older);
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(read->serial + read->board + read->driver + read->vbios, "");
+    EXPECT_EQ(statement_text(*read), older) << "and what it did not know is not written either";
+}
+
 TEST(Statement, no_other_key_and_no_other_text_fits) {
     const SigningKey key = key_of_seed('n');
     const SignedEvidence evidence = sign_statement(key, statement_text(some_wipe()));

@@ -26,7 +26,7 @@ struct WipeStatement {
     std::string model;
     std::string unit;                         // "gpu3/slices 4-7", "drive0", "host"
     std::string lease;                        // that was the last to have it, by its name
-    std::vector<std::string> tenants;         // that had it since it was clean
+    std::vector<std::string> tenants;         // that had it since it was clean, by pseudonym (pseudonym.hpp)
     std::string method;                       // "overwrite", "nvme-sanitize-crypto", "reboot"
     Instant began, ended;                     // by the node's clock, which nobody else has to believe
     std::int64_t bytes = 0;                   // overwritten
@@ -40,6 +40,11 @@ struct WipeStatement {
     WipeResult result{};
     Grade grade = Grade::assumed;
     std::string agent_version;
+    // What came later, and what older statements therefore do not have.
+    std::string board;   // UUID of the GPU on which the device is an instance; empty: the device is the board
+    std::string serial;  // of the board, as its maker counts
+    std::string driver;  // version
+    std::string vbios;   // version
 
     static constexpr void describe(auto&& field) {
         field("node", &WipeStatement::node, "The node that states this.",
@@ -69,6 +74,11 @@ struct WipeStatement {
         field("result", &WipeStatement::result, "Whether the wipe was verified.", Rule{.required = true});
         field("grade", &WipeStatement::grade, "How the result is known.", Rule{.required = true});
         field("agentVersion", &WipeStatement::agent_version, "The software that did it.", Rule{.format = Format::line});
+        field("board", &WipeStatement::board, "UUID of the GPU that the device is an instance of.",
+              Rule{.format = Format::line});
+        field("serial", &WipeStatement::serial, "Serial number of the board.", Rule{.format = Format::line});
+        field("driver", &WipeStatement::driver, "Version of the driver.", Rule{.format = Format::line});
+        field("vbios", &WipeStatement::vbios, "Version of the board's firmware.", Rule{.format = Format::line});
     }
     friend bool operator==(const WipeStatement&, const WipeStatement&) = default;
 };

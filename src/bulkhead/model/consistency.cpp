@@ -14,6 +14,8 @@ Findings::Findings(const Snapshot& from) : snapshot{from} {
         for (const T& object : snapshot.list<T>()) index.try_emplace(object.metadata.name, &object);
     };
     std::apply([&](auto&... index) { (fill(index), ...); }, indexes_);
+    for (const GpuWorkload& workload : snapshot.workloads)
+        work_.try_emplace({workload.spec.tenant, workload.metadata.name}, &workload);
     if (snapshot.policies.empty()) return;
     policy = &snapshot.policies.front();
     for (const Site& site : policy->spec.sites) {
@@ -56,13 +58,24 @@ void check_one_policy(Findings& findings) {
     });
 }
 
+void add_taken_name(Findings& findings, const Subject& subject, std::size_t number) {
+    findings.add(subject, "/metadata/name", fmt::format("the name is taken; this is number {} of that name", number),
+                 "give each object of a kind a name of its own");
+}
+
 template <class T>
 void check_names(Findings& findings) {
     findings.for_each<T>([&](const T&, const Subject& subject) {
-        if (subject.occurrence > 0)
-            findings.add(subject, "/metadata/name",
-                         fmt::format("the name is taken; this is number {} of that name", subject.occurrence + 1),
-                         "give each object of a kind a name of its own");
+        if (subject.occurrence > 0) add_taken_name(findings, subject, subject.occurrence + 1);
+    });
+}
+
+template <>
+void check_names<GpuWorkload>(Findings& findings) {
+    std::map<std::pair<std::string_view, std::string_view>, std::size_t> seen;
+    findings.for_each<GpuWorkload>([&](const GpuWorkload& workload, const Subject& subject) {
+        const std::size_t number = ++seen[{workload.spec.tenant, workload.metadata.name}];
+        if (number > 1) add_taken_name(findings, subject, number);
     });
 }
 

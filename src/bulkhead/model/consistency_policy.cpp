@@ -1,4 +1,4 @@
-// The operator's side of trust: a domain lists its members, an exception carries its consents.
+// The operator's side: a domain lists its members, an exception carries its consents, a price is there once.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -108,7 +108,84 @@ void check_exception(Findings& findings, const Subject& subject, const TierExcep
                      "say why, for whoever reads the contract");
 }
 
+bool is_currency(std::string_view text) {
+    return text.size() == 3 && std::ranges::all_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+void check_prices(Findings& findings, const Subject& subject, const PriceList& list, const std::string& path) {
+    std::set<std::tuple<std::string_view, std::string_view, bool, std::string_view>> seen;
+    for (std::size_t i = 0; i < list.prices.size(); ++i) {
+        const UnitPrice& price = list.prices[i];
+        const std::string place = fmt::format("{}/prices/{}", path, i);
+        if (!seen.emplace(price.model, price.profile, price.shared, price.tenantClass).second)
+            findings.add(subject, place,
+                         fmt::format("price list {} has two prices for {}{}{}{}{}", list.name, price.model,
+                                     price.profile.empty() ? "" : " ", price.profile, price.shared ? ", shared" : "",
+                                     price.tenantClass.empty() ? "" : " of class " + price.tenantClass),
+                         "keep one of the two");
+        const bool shipped = std::ranges::find(shipped_classes, price.tenantClass) != shipped_classes.end();
+        if (!price.tenantClass.empty() && !shipped && !findings.find<TenantClass>(price.tenantClass)) {
+            std::vector<std::string_view> known{shipped_classes.begin(), shipped_classes.end()};
+            for (const TenantClass& one : findings.snapshot.classes) known.push_back(one.metadata.name);
+            findings.add(
+                subject, place + "/class",
+                fmt::format("price list {} names class \"{}\", and there is none", list.name, price.tenantClass),
+                findings.remedy(price.tenantClass, known, "leave the class out: the price is for all"));
+        }
+    }
+}
+
+void check_pricing(Findings& findings, const Subject& subject, const Pricing& pricing) {
+    check_repeated(findings, subject, pricing.lists, "/spec/pricing/lists", "price list", by_name);
+    if (!pricing.currency.empty() && !is_currency(pricing.currency))
+        findings.add(subject, "/spec/pricing/currency",
+                     fmt::format("\"{}\" is no currency: three capital letters name one", pricing.currency), "EUR");
+    if (pricing.currency.empty() && !pricing.lists.empty())
+        findings.add(subject, "/spec/pricing/currency", "there are price lists, and no currency", "EUR");
+    for (std::size_t i = 0; i < pricing.lists.size(); ++i) {
+        const PriceList& list = pricing.lists[i];
+        const std::string place = fmt::format("/spec/pricing/lists/{}", i);
+        check_prices(findings, subject, list, place);
+        for (std::size_t j = 0; j < i; ++j)
+            if (pricing.lists[j].validFrom == list.validFrom)
+                findings.add(subject, place + "/validFrom",
+                             fmt::format("price lists {} and {} both begin at {}; only one can be in force",
+                                         pricing.lists[j].name, list.name, print(list.validFrom)),
+                             "let one begin later");
+    }
+}
+
 }  // namespace
+
+void check_bindings(Findings& findings, const Subject& subject, const std::vector<RoleBinding>& bindings,
+                    bool (*may_be_bound)(Role)) {
+    if (bindings.size() > most_bindings)
+        return findings.add(
+            subject, "/spec/bindings",
+            fmt::format("{} bindings are more than the {} of one object", bindings.size(), most_bindings),
+            "bind a group in place of its members");
+    for (std::size_t i = 0; i < bindings.size(); ++i) {
+        const RoleBinding& binding = bindings[i];
+        const std::string path = fmt::format("/spec/bindings/{}", i);
+        if (!may_be_bound(binding.role)) {
+            std::vector<std::string_view> known;
+            for (const Role role : every<Role>())
+                if (may_be_bound(role)) known.push_back(word(role));
+            findings.add(subject, path + "/role",
+                         fmt::format("{} is not bound in a {}", word(binding.role), subject.kind),
+                         fmt::format("{}", fmt::join(known, ", ")));
+        }
+        const int claims = !binding.group.empty() + !binding.clientRole.empty() + !binding.subject.empty();
+        if (claims != 1)
+            findings.add(subject, path, fmt::format("binding {} is to {} of group, clientRole and subject", i, claims),
+                         "exactly one of the three");
+        for (std::size_t j = 0; j < i; ++j)
+            if (bindings[j] == binding) {
+                findings.add(subject, path, fmt::format("binding {} is binding {} again", i, j), "remove it");
+                break;
+            }
+    }
+}
 
 void check_policy(Findings& findings) {
     findings.for_each<FleetPolicy>([&](const FleetPolicy& policy, const Subject& subject) {
@@ -122,6 +199,8 @@ void check_policy(Findings& findings) {
             check_domain(findings, subject, spec.trustDomains[i], fmt::format("/spec/trustDomains/{}", i));
         for (std::size_t i = 0; i < spec.exceptions.size(); ++i)
             check_exception(findings, subject, spec.exceptions[i], fmt::format("/spec/exceptions/{}", i));
+        check_bindings(findings, subject, spec.bindings, may_be_bound_in_policy);
+        check_pricing(findings, subject, spec.pricing);
     });
 }
 

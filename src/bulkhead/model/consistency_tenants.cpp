@@ -143,6 +143,7 @@ void check_tenants(Findings& findings) {
             check_shares(findings, tenant, subject, children[tenant.metadata.name]);
         }
         check_placement(findings, subject, tenant.spec.placement);
+        check_bindings(findings, subject, tenant.spec.bindings, may_be_bound_in_tenant);
     });
 }
 

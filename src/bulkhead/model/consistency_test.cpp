@@ -375,6 +375,33 @@ TEST(Consistency, leases_refer_to_what_is_there) {
     });
 }
 
+TEST(Consistency, a_price_is_there_once_and_in_a_currency) {
+    const auto priced = [](auto change) {
+        return [change](Snapshot& s) {
+            Pricing& pricing = s.policies[0].spec.pricing;
+            pricing.currency = "EUR";
+            pricing.lists = {{"first", {1000}, {}, {{"h200", "", false, "", {1}}, {"h200", "", false, "own", {2}}}},
+                             {"second", {2000}, {}, {{"h200", "", true, "", {3}}}}};
+            change(pricing);
+        };
+    };
+    expect_each({
+        {"whole, shared and of a class are three prices", priced([](Pricing&) {})},
+        {"twice the same", priced([](Pricing& p) { p.lists[0].prices[1].tenantClass.clear(); }),
+         "FleetPolicy fleet /spec/pricing/lists/0/prices/1", "two prices for h200"},
+        {"a class that does not exist", priced([](Pricing& p) { p.lists[0].prices[1].tenantClass = "onw"; }),
+         "FleetPolicy fleet /spec/pricing/lists/0/prices/1/class", "\"onw\""},
+        {"two lists of one name", priced([](Pricing& p) { p.lists[1].name = "first"; }),
+         "FleetPolicy fleet /spec/pricing/lists/1", "listed twice"},
+        {"two lists from one moment", priced([](Pricing& p) { p.lists[1].validFrom = {1000}; }),
+         "FleetPolicy fleet /spec/pricing/lists/1/validFrom", "only one can be in force"},
+        {"no currency", priced([](Pricing& p) { p.currency.clear(); }), "FleetPolicy fleet /spec/pricing/currency",
+         "no currency"},
+        {"no such currency", priced([](Pricing& p) { p.currency = "euro"; }),
+         "FleetPolicy fleet /spec/pricing/currency", "three capital letters"},
+    });
+}
+
 TEST(Consistency, every_finding_is_told_and_the_nearest_name_proposed) {
     Snapshot snapshot = fleet();
     snapshot.tenants[0].spec.tenantClass = "reserch";

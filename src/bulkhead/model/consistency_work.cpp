@@ -153,7 +153,8 @@ void check_leases(Findings& findings) {
         if (!all.tenants.empty() && !findings.find<Tenant>(spec.tenant))
             findings.add(subject, "/spec/tenant", fmt::format("its tenant \"{}\" does not exist", spec.tenant),
                          findings.remedy<Tenant>(spec.tenant, "remove the lease"));
-        const GpuWorkload* workload = findings.find<GpuWorkload>(spec.workload);
+        const GpuWorkload* workload = findings.find_work(spec.tenant, spec.workload);
+        if (!workload) workload = findings.find<GpuWorkload>(spec.workload);
         if (!all.workloads.empty() && !workload)
             findings.add(subject, "/spec/workload", fmt::format("its workload \"{}\" does not exist", spec.workload),
                          findings.remedy<GpuWorkload>(spec.workload, "remove the lease"));

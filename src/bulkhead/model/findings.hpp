@@ -32,6 +32,12 @@ public:
         return found == index<T>().end() ? nullptr : found->second;
     }
 
+    // Workloads are called what their tenant calls them: two tenants may use one name.
+    const GpuWorkload* find_work(std::string_view tenant, std::string_view name) const {
+        const auto found = work_.find({tenant, name});
+        return found == work_.end() ? nullptr : found->second;
+    }
+
     // "try the nearest", or a way to make the name known.
     std::string remedy(std::string_view typed, std::span<const std::string_view> known, std::string otherwise) const;
     template <class T>
@@ -62,6 +68,7 @@ private:
         return std::get<Index<T>>(indexes_);
     }
 
+    std::map<std::pair<std::string_view, std::string_view>, const GpuWorkload*> work_;
     std::tuple<Index<TenantClass>, Index<Tenant>, Index<GpuWorkload>, Index<GpuNode>> indexes_;
 };
 
@@ -71,6 +78,10 @@ void check_tenants(Findings& findings);  // tree, class, domain, quota
 void check_workloads(Findings& findings);
 void check_nodes(Findings& findings);
 void check_leases(Findings& findings);
+
+// Whom the identity provider's word makes what, as a policy or a tenant may say it.
+void check_bindings(Findings& findings, const Subject& subject, const std::vector<RoleBinding>& bindings,
+                    bool (*may_be_bound)(Role));
 
 // The sites and jurisdictions that an object names, at the given place in it.
 void check_placement(Findings& findings, const Subject& subject, const Whereabouts& placement);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bulkhead/model/meta.hpp"
+#include "bulkhead/model/metered.hpp"
 
 namespace bulkhead {
 
@@ -105,6 +106,7 @@ struct GpuLeaseStatus {
     std::optional<Instant> boundAt, activeAt, endedAt;
     std::string why;
     std::vector<LeaseSaved> saved;
+    std::optional<Metered> metered;
 
     static constexpr void describe(auto&& field) {
         field("phase", &GpuLeaseStatus::phase, "Where it stands.");
@@ -114,6 +116,7 @@ struct GpuLeaseStatus {
         field("endedAt", &GpuLeaseStatus::endedAt, "When it was asked to end: usage counts to here.");
         field("why", &GpuLeaseStatus::why, "Why it ends.");
         field("saved", &GpuLeaseStatus::saved, "Of one that was stopped to be run again: which nodes saved its work.");
+        field("metered", &GpuLeaseStatus::metered, "What its bill will be made of.");
     }
     friend bool operator==(const GpuLeaseStatus&, const GpuLeaseStatus&) = default;
 };

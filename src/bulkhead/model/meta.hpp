@@ -22,7 +22,7 @@ struct Metadata {
     std::string resourceVersion;
 
     static constexpr void describe(auto&& field) {
-        field("name", &Metadata::name, "The object's name, unique within its kind.",
+        field("name", &Metadata::name, "The object's name, unique within its kind; of a workload, within its tenant.",
               Rule{.required = true, .format = Format::name});
         field("labels", &Metadata::labels, "Free key-value pairs to select by.");
         field("annotations", &Metadata::annotations, "Free key-value pairs for other tools.");

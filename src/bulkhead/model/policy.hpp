@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "bulkhead/model/meta.hpp"
+#include "bulkhead/model/pricing.hpp"
+#include "bulkhead/model/role.hpp"
 
 namespace bulkhead {
 
@@ -145,16 +147,6 @@ struct VersionGate {
     friend bool operator==(const VersionGate&, const VersionGate&) = default;
 };
 
-struct Pricing {
-    std::int64_t complianceSurchargePercent = 12;
-
-    static constexpr void describe(auto&& field) {
-        field("complianceSurchargePercent", &Pricing::complianceSurchargePercent,
-              "Added to the price of time for which compliance mode was evidenced.", Rule{.min = 0, .max = 1000});
-    }
-    friend bool operator==(const Pricing&, const Pricing&) = default;
-};
-
 struct FleetPolicySpec {
     ThreatModel threatModel = ThreatModel::cloud;
     std::vector<Site> sites;
@@ -164,6 +156,7 @@ struct FleetPolicySpec {
     Duration evidenceMaxAge = Duration::hours(24);
     Duration checkpointAtMost{300'000};
     Pricing pricing;
+    std::vector<RoleBinding> bindings;
 
     static constexpr void describe(auto&& field) {
         field("threatModel", &FleetPolicySpec::threatModel, "Who is assumed to attack whom: the preset of rules.");
@@ -176,7 +169,9 @@ struct FleetPolicySpec {
         field("checkpointAtMost", &FleetPolicySpec::checkpointAtMost,
               "How long work may take to save itself while somebody waits for its GPUs.",
               Rule{.min = 1'000, .max = 3'600'000});
-        field("pricing", &FleetPolicySpec::pricing, "What compliance mode costs.");
+        field("pricing", &FleetPolicySpec::pricing, "What time on GPUs costs, and compliance mode.");
+        field("bindings", &FleetPolicySpec::bindings,
+              "Who of the identity provider's people run, secure and audit the fleet; changed by a security-admin.");
     }
     friend bool operator==(const FleetPolicySpec&, const FleetPolicySpec&) = default;
 };

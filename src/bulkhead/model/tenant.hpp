@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bulkhead/model/meta.hpp"
+#include "bulkhead/model/role.hpp"
 
 namespace bulkhead {
 
@@ -74,6 +75,7 @@ struct TenantSpec {
     std::int64_t priorityGrant = 0;
     std::vector<AcceptedRisk> accepts;
     Whereabouts placement;
+    std::vector<RoleBinding> bindings;
 
     static constexpr void describe(auto&& field) {
         field("parent", &TenantSpec::parent, "The tenant this one is part of; empty: a root.");
@@ -86,6 +88,7 @@ struct TenantSpec {
               Rule{.min = 0, .max = 1000});
         field("accepts", &TenantSpec::accepts, "Disclosed risks it accepts by name.");
         field("placement", &TenantSpec::placement, "Where its work and data may be.");
+        field("bindings", &TenantSpec::bindings, "Who of the identity provider's people are its admins and users.");
     }
     friend bool operator==(const TenantSpec&, const TenantSpec&) = default;
 };

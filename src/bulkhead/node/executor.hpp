@@ -142,7 +142,7 @@ private:
         std::string why_reset;  // not empty: wiping has not helped, and the GPU is to be reset next
         std::string reset;      // how that went, for the evidence; empty: nothing is known of it
         bool drained = false;   // its device was, while it went on
-        std::string device, model, method, unreachable, digest;
+        std::string device, model, board, serial, driver, vbios, method, unreachable, digest;
         std::int64_t bytes = 0, bytes_unreachable = 0;
         std::optional<std::int64_t> bytes_found;  // before the first pass
     };

@@ -157,6 +157,10 @@ void Executor::wipe_answered(Instant now, Outcome& out, const Flight& flight, co
     }
     if (!result.device_identity.empty()) work.device = result.device_identity;
     if (!result.model.empty()) work.model = result.model;
+    if (!result.board.empty()) work.board = result.board;
+    if (!result.serial.empty()) work.serial = result.serial;
+    if (!result.driver.empty()) work.driver = result.driver;
+    if (!result.vbios.empty()) work.vbios = result.vbios;
     const auto* wipe = std::get_if<Wipe>(&flight.operation.what);
     if (wipe != nullptr) {
         if (!result.method.empty()) work.method = result.method;
@@ -263,7 +267,11 @@ void Executor::answer_wipe(Instant now, Outcome& out, Key ticket, const std::str
         .ticket = ticket,
         .result = verified ? evidence::WipeResult::verified : evidence::WipeResult::failed,
         .grade = identity_.grade,
-        .agent_version = identity_.agent_version};
+        .agent_version = identity_.agent_version,
+        .board = work.board,
+        .serial = work.serial,
+        .driver = work.driver,
+        .vbios = work.vbios};
     WipeReport answer = report_of(wipe.task, verified, why_not);
     answer.evidence = evidence::sign_statement(key_, evidence::statement_text(statement));
     add(out, journal::WipeAnswered{answer, true});

@@ -82,6 +82,7 @@ struct OperationResult {
     // Of a Wipe or Verify:
     std::string device_identity;  // GPU UUID, drive serial
     std::string model;
+    std::string board, serial, driver, vbios;  // of a GPU, where its driver tells
     std::string method;
     std::int64_t bytes = 0;          // reached by the wipe, or read back
     std::int64_t bytes_residue = 0;  // found by Verify: anything but 0 fails

@@ -93,8 +93,9 @@ struct OutputPiece {
 };
 inline constexpr std::size_t output_piece_bytes_max = 64 << 10;
 
-// Of what agents and control planes say to each other (wire/agent.proto): 2 brought saved work and output.
-inline constexpr std::int64_t agent_protocol = 2;
+// Of what agents and control planes say to each other (wire/agent.proto): 2 brought saved work and output, 3 brought
+// what heartbeats carry. Agents of the version before are welcome; 1 was never shipped.
+inline constexpr std::int64_t agent_protocol = 3, agent_protocol_oldest = 2;
 
 // What a node knows of itself when a session opens: all that a control plane restored from an old backup must learn.
 struct KnownLease {

@@ -357,7 +357,7 @@ void Checker::disclosure(const Contract& contract, const Who& who, Breaches& out
     object(out, contract.handover == Handover::verified_reboot && !step("reboot"), "rule 1",
            "a reboot promised and not planned");
     const bool on = contract.compliance != Compliance::off;
-    object(out, contract.surchargePercent != (on ? policy_.pricing.complianceSurchargePercent : 0), "P5",
+    object(out, contract.surchargePercent != (on ? policy_.pricing.surcharge_percent(now_) : 0), "P5",
            "another surcharge");
 
     for (const Slice& slice : contract.slices)

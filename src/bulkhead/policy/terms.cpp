@@ -201,7 +201,7 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
     contract.handover = handover_of(fleet, verdict);
     for (const Aspect aspect : ask.slo_resources) contract.sloResources.push_back(aspect);
     if (tenant.spec.compliance != Compliance::off)
-        contract.surchargePercent = fleet.policy.pricing.complianceSurchargePercent;
+        contract.surchargePercent = fleet.policy.pricing.surcharge_percent(fleet.now);
     write_slices(contract, workload, fleet, verdict);
     if (ask.share_node == PeerTrust::distrusting && ask.tier < Tier::vm) {
         const TierException* exception = fleet.exception_of(tenant.metadata.name);

@@ -207,7 +207,9 @@ private:
             if (phase == LeasePhase::closed) continue;
             SceneJob* job = nullptr;
             for (SceneJob& each : scene_.jobs)
-                if (each.name == lease.spec.workload && each.runs.empty()) job = &each;
+                if (each.name == lease.spec.workload && each.job.tenant == relations_.number(lease.spec.tenant) &&
+                    each.runs.empty())
+                    job = &each;
             if (job != nullptr && phase != LeasePhase::ending) {
                 job->runs = tasks_of(lease.spec, *job);
                 job->held_back.reset();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -70,6 +71,12 @@ struct Statement {
 };
 
 // The words of a reason of this room.
-std::string_view words_of(std::string_view code);
+std::string_view words_of(std::string_view code, Audience reader = Audience::fleet_operator);
+// The code that a sentence was made from, whoever it was made for; empty: none of ours.
+std::string_view code_of(std::string_view words);
+// What stands behind a code, in one word for whoever counts: quota, guarantees, turn, capacity, fragmentation, wipe,
+// isolation, nodes, stopping, frozen, deadline; else other.
+std::string_view cause_of(std::string_view code);
+std::span<const std::string_view> reason_codes();  // all there are
 
 }  // namespace bulkhead::sched

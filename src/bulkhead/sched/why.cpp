@@ -58,53 +58,139 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
     return waiting;
 }
 
-std::string_view words_of(std::string_view code) {
-    struct Words {
-        std::string_view code, text;
-    };
-    static constexpr std::array all{
-        Words{"wait.kind", "{count} nodes are not allowed to serve it by its contract"},
-        Words{"wait.model", "{count} nodes have no GPUs, or too few in order, of a model that it accepts"},
-        Words{"wait.closed", "{count} nodes that could serve it are closed, silent or not yet reconciled"},
-        Words{"wait.neighbours", "{count} nodes have work on them that it may not sit beside"},
-        Words{"wait.nvlink", "{count} nodes have an NVLink fabric that somebody else holds"},
-        Words{"wait.host", "{count} nodes were used by tenants it does not trust, and cannot be rebooted now"},
-        Words{"wait.reboot", "{count} nodes are being rebooted to a known image before it may use them"},
-        Words{"wait.held-for-others", "{count} nodes have room that is kept for work whose turn came before"},
-        Words{"wait.cores", "{count} nodes have too few cores or too little memory left"},
-        Words{"wait.devices", "{count} nodes have no free virtual function or drive of the size it needs"},
-        Words{"wait.gpus", "{count} nodes have too few GPUs, or slices, that are free and clean"},
-        Words{"wait.wiping", "of those, {count} nodes have GPUs that are being wiped, or that nobody vouches for"},
-        Words{"wait.room",
-              "{tasks} tasks must start together; the {nodes} nodes that are open to it have room for {most}"},
-        Words{"wait.within",
-              "{tasks} tasks must start together in one {level}; the best has room for {most}, all together for {all}"},
-        Words{"wait.quota", "it asks for {asked} GPUs; its tenant holds {held} of at most {limit}"},
-        Words{"wait.parent-quota", "it asks for {asked} GPUs; a tenant above its own has reached its limit"},
-        Words{"wait.pinned",
-              "it may not be preempted, so it must fit in a guarantee: it asks for {asked} GPUs, {held} of {guarantee} "
-              "guaranteed are held by work like it"},
-        Words{"wait.reserved", "what is free is reserved for guarantees; {asked} GPUs would eat into them"},
-        Words{"wait.due",
-              "its tenant would hold more than it is due now ({held} held, {asked} asked, {due} due), so nobody is "
-              "disturbed for it"},
-        Words{"wait.freeing", "room for {tasks} tasks is being freed for it"},
-        Words{"wait.kept", "room for {tasks} tasks is kept for it until all of it is free"},
-        Words{"wait.order", "there is room for it, but its turn has not come"},
-        Words{"wait.too-late", "its deadline passes before it could be done: it takes {duration}"},
-        Words{"wait.stopping", "its last lease is still ending"},
-        Words{"wait.frozen", "its tenant is frozen"},
-        Words{"wait.restoring", "the control plane was restored from a backup and waits for every node to report"},
-        Words{"evict.stale", "{tasks} tasks are left of a gang that needs {least}"},
-        Words{"evict.surplus", "{tasks} tasks of an elastic gang that needs {least}: the rest is lent"},
-        Words{"evict.reclaim", "its tenant held {held} GPUs and was due {due}"},
-        Words{"evict.budget", "there were more places to look than were looked at"},
-        Words{"evict.preempt",
-              "its priority is {own}; work of the same tenant with priority {priority} needs the room"},
-    };
-    for (const Words& row : all)
+namespace {
+
+struct ReasonWords {
+    std::string_view code, text;
+};
+
+constexpr std::array all_words{
+    ReasonWords{"wait.kind", "{count} nodes are not allowed to serve it by its contract"},
+    ReasonWords{"wait.model", "{count} nodes have no GPUs, or too few in order, of a model that it accepts"},
+    ReasonWords{"wait.closed", "{count} nodes that could serve it are closed, silent or not yet reconciled"},
+    ReasonWords{"wait.neighbours", "{count} nodes have work on them that it may not sit beside"},
+    ReasonWords{"wait.nvlink", "{count} nodes have an NVLink fabric that somebody else holds"},
+    ReasonWords{"wait.host", "{count} nodes were used by tenants it does not trust, and cannot be rebooted now"},
+    ReasonWords{"wait.reboot", "{count} nodes are being rebooted to a known image before it may use them"},
+    ReasonWords{"wait.held-for-others", "{count} nodes have room that is kept for work whose turn came before"},
+    ReasonWords{"wait.cores", "{count} nodes have too few cores or too little memory left"},
+    ReasonWords{"wait.devices", "{count} nodes have no free virtual function or drive of the size it needs"},
+    ReasonWords{"wait.gpus", "{count} nodes have too few GPUs, or slices, that are free and clean"},
+    ReasonWords{"wait.wiping", "of those, {count} nodes have GPUs that are being wiped, or that nobody vouches for"},
+    ReasonWords{"wait.room",
+                "{tasks} tasks must start together; the {nodes} nodes that are open to it have room for {most}"},
+    ReasonWords{
+        "wait.within",
+        "{tasks} tasks must start together in one {level}; the best has room for {most}, all together for {all}"},
+    ReasonWords{"wait.quota", "it asks for {asked} GPUs; its tenant holds {held} of at most {limit}"},
+    ReasonWords{"wait.parent-quota", "it asks for {asked} GPUs; a tenant above its own has reached its limit"},
+    ReasonWords{
+        "wait.pinned",
+        "it may not be preempted, so it must fit in a guarantee: it asks for {asked} GPUs, {held} of {guarantee} "
+        "guaranteed are held by work like it"},
+    ReasonWords{"wait.reserved", "what is free is reserved for guarantees; {asked} GPUs would eat into them"},
+    ReasonWords{"wait.due",
+                "its tenant would hold more than it is due now ({held} held, {asked} asked, {due} due), so nobody is "
+                "disturbed for it"},
+    ReasonWords{"wait.freeing", "room for {tasks} tasks is being freed for it"},
+    ReasonWords{"wait.kept", "room for {tasks} tasks is kept for it until all of it is free"},
+    ReasonWords{"wait.order", "there is room for it, but its turn has not come"},
+    ReasonWords{"wait.too-late", "its deadline passes before it could be done: it takes {duration}"},
+    ReasonWords{"wait.stopping", "its last lease is still ending"},
+    ReasonWords{"wait.frozen", "its tenant is frozen"},
+    ReasonWords{"wait.restoring", "the control plane was restored from a backup and waits for every node to report"},
+    ReasonWords{"evict.stale", "{tasks} tasks are left of a gang that needs {least}"},
+    ReasonWords{"evict.surplus", "{tasks} tasks of an elastic gang that needs {least}: the rest is lent"},
+    ReasonWords{"evict.reclaim", "its tenant held {held} GPUs and was due {due}"},
+    ReasonWords{"evict.budget", "there were more places to look than were looked at"},
+    ReasonWords{"evict.preempt",
+                "its priority is {own}; work of the same tenant with priority {priority} needs the room"},
+};
+
+// How many nodes, and how much room, is what others leave: a tenant reads that it is so, and not how much.
+constexpr std::array tenants_words{
+    ReasonWords{"wait.kind", "not every node is allowed to serve it by its contract"},
+    ReasonWords{"wait.model", "not every node has GPUs of a model that it accepts"},
+    ReasonWords{"wait.closed", "nodes that could serve it are closed, silent or not yet reconciled"},
+    ReasonWords{"wait.neighbours", "nodes that could serve it have work on them that it may not sit beside"},
+    ReasonWords{"wait.nvlink", "NVLink fabrics that it could use are in use"},
+    ReasonWords{"wait.host", "nodes that could serve it have to be rebooted first, and cannot be now"},
+    ReasonWords{"wait.reboot", "nodes are being rebooted to a known image before it may use them"},
+    ReasonWords{"wait.held-for-others", "room that there is is kept for work whose turn came before"},
+    ReasonWords{"wait.cores", "nodes have too few cores or too little memory left"},
+    ReasonWords{"wait.devices", "nodes have no free virtual function or drive of the size it needs"},
+    ReasonWords{"wait.gpus", "too few GPUs, or slices, are free and clean"},
+    ReasonWords{"wait.wiping", "GPUs are being wiped, or nobody vouches for them"},
+    ReasonWords{"wait.room", "{tasks} tasks must start together, and there is not room for all of them"},
+    ReasonWords{"wait.within",
+                "{tasks} tasks must start together in one {level}, and no {level} has room for all of them"},
+    ReasonWords{"evict.reclaim", "its tenant held {held} GPUs, which was more than it was due"},
+};
+
+// Whether a text is what the template would be with something in the place of each {name}.
+bool could_be(std::string_view text, std::string_view pattern) {
+    const std::size_t open = pattern.find('{');
+    if (open == std::string_view::npos) return text == pattern;
+    if (!text.starts_with(pattern.substr(0, open))) return false;
+    text.remove_prefix(open);
+    pattern.remove_prefix(pattern.find('}') + 1);
+    if (pattern.empty()) return true;
+    const std::string_view next = pattern.substr(0, pattern.find('{'));
+    for (std::size_t at = text.find(next); at != std::string_view::npos; at = text.find(next, at + 1))
+        if (could_be(text.substr(at), pattern)) return true;
+    return false;
+}
+
+}  // namespace
+
+std::string_view words_of(std::string_view code, Audience reader) {
+    if (reader == Audience::tenant)
+        for (const ReasonWords& row : tenants_words)
+            if (row.code == code) return row.text;
+    for (const ReasonWords& row : all_words)
         if (row.code == code) return row.text;
     return "{code}";
+}
+
+std::string_view code_of(std::string_view words) {
+    for (const ReasonWords& row : tenants_words)
+        if (could_be(words, row.text)) return row.code;
+    for (const ReasonWords& row : all_words)
+        if (could_be(words, row.text)) return row.code;
+    return {};
+}
+
+std::span<const std::string_view> reason_codes() {
+    static const auto codes = [] {
+        std::array<std::string_view, all_words.size()> out;
+        std::ranges::transform(all_words, out.begin(), &ReasonWords::code);
+        return out;
+    }();
+    return codes;
+}
+
+std::string_view cause_of(std::string_view code) {
+    struct Row {
+        std::string_view code, cause;
+    };
+    static constexpr Row rows[] = {
+        {"wait.quota", "quota"},          {"wait.parent-quota", "quota"},
+        {"wait.pinned", "quota"},         {"wait.due", "quota"},
+        {"wait.reserved", "guarantees"},  {"wait.held-for-others", "turn"},
+        {"wait.order", "turn"},           {"wait.kept", "turn"},
+        {"wait.freeing", "turn"},         {"wait.gpus", "capacity"},
+        {"wait.cores", "capacity"},       {"wait.devices", "capacity"},
+        {"wait.model", "capacity"},       {"wait.wiping", "wipe"},
+        {"wait.reboot", "wipe"},          {"wait.neighbours", "isolation"},
+        {"wait.nvlink", "isolation"},     {"wait.host", "isolation"},
+        {"wait.kind", "isolation"},       {"wait.room", "fragmentation"},
+        {"wait.within", "fragmentation"}, {"wait.closed", "nodes"},
+        {"wait.restoring", "nodes"},      {"wait.stopping", "stopping"},
+        {"wait.frozen", "frozen"},        {"wait.too-late", "deadline"},
+    };
+    for (const Row& row : rows)
+        if (row.code == code) return row.cause;
+    return "other";
 }
 
 }  // namespace bulkhead::sched

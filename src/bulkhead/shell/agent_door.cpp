@@ -106,6 +106,10 @@ Result<wire::AgentServer::Peer> AgentDoor::admit(std::string_view certificate) {
         log_.warning("an agent was turned away", {{"what", peer.error().what}});
         return std::unexpected(peer.error());
     }
+    {
+        const std::lock_guard lock{mutex_};
+        certificate_ends_[peer->fingerprint] = peer->validity.until;
+    }
     return wire::AgentServer::Peer{std::move(peer->node), std::move(peer->fingerprint)};
 }
 
@@ -126,7 +130,8 @@ void AgentDoor::on_report(const std::string& node, std::uint64_t session, Report
         server_.load()->close(session, told.error().what);
 }
 
-void AgentDoor::on_heartbeat(const std::string& node, std::uint64_t session) {
+void AgentDoor::on_heartbeat(const std::string& node, std::uint64_t session, wire::Heartbeat&& heartbeat) {
+    if (heartbeat.telemetry) telemetry_.put(node, session, std::move(*heartbeat.telemetry), machine_clock());
     static_cast<void>(loop_.load()->tell(AgentHeartbeat{node, session}));  // the next one will do
 }
 
@@ -217,7 +222,22 @@ void AgentDoor::on_output(const std::string& node, std::uint64_t session, wire::
     answer(fail(Code::not_found, fmt::format("node {}: {}", node, output.why), ""));
 }
 
+std::map<std::string, Instant> AgentDoor::certificate_ends() {
+    const std::lock_guard lock{mutex_};
+    std::map<std::string, Instant> out;
+    std::map<std::string, Instant> still;
+    for (const auto& [session, peer] : sessions_)
+        if (const auto ends = certificate_ends_.find(peer.certificate); ends != certificate_ends_.end()) {
+            out[peer.node] = ends->second;  // of the newest session
+            still.insert(*ends);
+        }
+    // Those that nobody is connected with are forgotten, but for the few who are just coming in.
+    if (certificate_ends_.size() > 2 * still.size() + 64) certificate_ends_ = std::move(still);
+    return out;
+}
+
 void AgentDoor::on_gone(const std::string& node, std::uint64_t session, std::string_view why) {
+    telemetry_.forget(node, session);
     std::vector<OutputAnswer> unanswered;
     {
         const std::lock_guard lock{mutex_};

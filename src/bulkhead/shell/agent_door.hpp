@@ -16,6 +16,7 @@
 #include "bulkhead/core/persisted.hpp"
 #include "bulkhead/shell/issuer.hpp"
 #include "bulkhead/shell/loop.hpp"
+#include "bulkhead/shell/telemetry_board.hpp"
 #include "bulkhead/wire/agent_server.hpp"
 
 namespace bulkhead::shell {
@@ -53,7 +54,7 @@ public:
     Result<wire::AgentServer::Peer> admit(std::string_view certificate) override;
     void on_hello(const wire::AgentServer::Peer& peer, std::uint64_t session, Hello&& hello) override;
     void on_report(const std::string& node, std::uint64_t session, Report&& report) override;
-    void on_heartbeat(const std::string& node, std::uint64_t session) override;
+    void on_heartbeat(const std::string& node, std::uint64_t session, wire::Heartbeat&& heartbeat) override;
     void on_renewal(const std::string& node, std::uint64_t session, std::string&& request) override;
     void on_output(const std::string& node, std::uint64_t session, wire::Output&& output) override;
     void on_gone(const std::string& node, std::uint64_t session, std::string_view why) override;
@@ -61,6 +62,11 @@ public:
     // Asks a node for what a command prints there. Answered once, from any thread: by the node, or because it is gone.
     using OutputAnswer = std::function<void(Result<OutputPiece>)>;
     void read_output(const std::string& node, const OutputPlace& place, const OutputAnswer& answer);
+
+    // What connected nodes measure of their devices.
+    const TelemetryBoard& telemetry() const { return telemetry_; }
+    // Until when the certificates are good that connected nodes came with, by node.
+    std::map<std::string, Instant> certificate_ends();
 
 private:
     // False: the node has asked not long ago.
@@ -75,6 +81,8 @@ private:
     std::mutex mutex_;
     std::map<std::uint64_t, wire::AgentServer::Peer> sessions_;
     std::set<std::uint64_t> welcomed_;
+    std::map<std::string, Instant> certificate_ends_;  // by fingerprint
+    TelemetryBoard telemetry_;
     std::map<std::string, std::chrono::steady_clock::time_point> renewal_asked_;  // by node
     struct Asked {
         std::uint64_t session = 0;

@@ -38,7 +38,9 @@ Result<NamedDevice> parse_device(std::string_view text) {
 }  // namespace
 
 void Api::explain(const Call& call, const Respond& respond) {
-    ask(call, command::Explain{.workload = call.path("name")}, respond);
+    auto tenant = whose(call, Permission::read_tenant);
+    if (!tenant) return respond(problem(tenant.error()));
+    ask(call, command::Explain{.workload = call.path("name"), .tenant = *std::move(tenant)}, respond);
 }
 
 void Api::queue(const Call& call, const Respond& respond) { ask(call, command::Queue{}, respond); }

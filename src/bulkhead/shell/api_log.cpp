@@ -27,10 +27,6 @@ void Api::log_checkpoint(const Call&, const Respond& respond) {
     serve_tile("checkpoint", "text/plain; charset=utf-8", respond);
 }
 
-void Api::log_key(const Call&, const Respond& respond) {
-    respond({.content_type = "text/plain; charset=utf-8", .body = settings_.verifier_key + "\n"});
-}
-
 void Api::log_tile(const Call& call, const Respond& respond) {
     // Only what the log itself would have written is looked for: no other name reaches the disk.
     const auto tile = evidence::parse_tile_path("tile/" + call.path("path"));
@@ -40,25 +36,47 @@ void Api::log_tile(const Call& call, const Respond& respond) {
     serve_tile(evidence::path_of(*tile), "application/octet-stream", respond);
 }
 
+namespace {
+
+// Of a record that calls its tenant by a pseudonym: who that is.
+std::optional<evidence::TenantOpening> opening_for(Certificates& certificates, const std::string& payload) {
+    if (payload.find("\"tenant\":\"~") == std::string::npos) return std::nullopt;
+    const auto record = evidence::read_record(payload);
+    return record ? certificates.opening(record->tenant) : std::nullopt;
+}
+
+}  // namespace
+
 void Api::log_records(const Call& call, const Respond& respond) {
     const auto from = number_of(call, "from", 0, {0, INT64_MAX - 1000});
     const auto limit = number_of(call, "limit", 100, {1, 1000});
     if (!from || !limit) return respond(problem(!from ? from.error() : limit.error()));
-    const auto leaves = parts_.certificates.leaves(*from, *limit);
+    const auto tenant = whose(call, Permission::read_log);
+    if (!tenant) return respond(problem(tenant.error()));
+    const auto leaves = tenant->empty() ? parts_.certificates.leaves(*from, *limit)
+                                        : parts_.certificates.leaves_of(*tenant, *from, *limit);
     if (!leaves) return respond(problem(leaves.error()));
+    std::int64_t number = *from;
     JsonWriter json{JsonLayout::compact};
     json.begin_object();
     json.key("items");
     json.begin_array();
     for (const Leaf& leaf : *leaves) {
         json.begin_object();
-        json.member("index", leaf.index);
+        if (tenant->empty())
+            json.member("index", leaf.index);
+        else
+            json.member("number", number++);
         json.member("entry", to_hex(bytes_of(leaf.entry)));
         if (leaf.payload.empty()) {
             json.member("lost", true);
         } else {
             json.member("salt", to_hex(leaf.salt));
             json.member("payload", leaf.payload);
+            if (const auto opened = opening_for(parts_.certificates, leaf.payload)) {
+                json.key("tenant");
+                write(json, *opened);
+            }
         }
         json.end_object();
     }
@@ -74,18 +92,15 @@ void Api::certificates(const Call& call, const Respond& respond) {
             problem(Error{Code::invalid, "a certificate is about one lease or one node", "?lease=NAME or ?node=NAME"}));
     const auto limit = number_of(call, "limit", 100, {1, 100});
     if (!limit) return respond(problem(limit.error()));
+    const auto tenant = whose(call, lease.empty() ? Permission::read_fleet : Permission::read_tenant);
+    if (!tenant) return respond(problem(tenant.error()));
     const auto found = parts_.certificates.of(lease.empty() ? Certificates::About::node : Certificates::About::lease,
-                                              lease.empty() ? node : lease, static_cast<std::size_t>(*limit));
+                                              lease.empty() ? node : lease, static_cast<std::size_t>(*limit), *tenant);
     if (!found) return respond(problem(found.error()));
-    JsonWriter json;
-    json.begin_object();
-    json.member("version", "bulkhead.dev/certificates/v1");
-    json.key("certificates");
-    json.begin_array();
-    for (const evidence::Certificate& certificate : *found) write(json, certificate);
-    json.end_array();
-    json.end_object();
-    respond({.body = json.take()});
+    evidence::CertificateList list{.certificates = *found};
+    if (call.query("pseudonymous") == "true")
+        for (evidence::Certificate& certificate : list.certificates) certificate.tenant.reset();
+    respond({.body = to_json(list)});
 }
 
 namespace {

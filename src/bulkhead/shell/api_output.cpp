@@ -49,11 +49,9 @@ void Api::output(const Call& call, const Respond& respond) {
         return respond(problem(Error{Code::invalid, fmt::format("there is no stream {}", stream), "out or err"}));
     const bool errors = stream == "err";
     const std::string& name = call.path("name");
-    const ObjectPtr found = parts_.catalog.get(ObjectKind::workload, name);
-    if (!found)
-        return respond(problem(
-            Error{Code::not_found, fmt::format("there is no GpuWorkload {}", name), "GET /v1/workloads lists them"}));
-    const auto workload = from_json<GpuWorkload>("a stored workload", found->body, own_text);
+    const auto found = readable(call, ObjectKind::workload, name, Permission::read_output);
+    if (!found) return respond(problem(found.error()));
+    const auto workload = from_json<GpuWorkload>("a stored workload", (*found)->body, own_text);
     if (!workload) return respond(problem(workload.error()));
     const GpuWorkloadStatus status = workload->status.value_or(GpuWorkloadStatus{});
     if (status.exitStatus) return respond(what_is_left(status, errors, *from));

@@ -61,17 +61,30 @@ struct EnrolmentTokenBody {
               Rule{.min = 1, .max = Duration::days(30).ms});
     }
 };
-struct ApiTokenBody {
-    std::string role, subject, tenant;
+struct BreakGlassBody {
+    std::string why;
     std::optional<Duration> validFor;
     static constexpr void describe(auto&& field) {
-        field("role", &ApiTokenBody::role, "platform-admin or auditor.",
+        field("why", &BreakGlassBody::why, "Why: the tenant reads it.", Rule{.required = true, .format = Format::line});
+        field("validFor", &BreakGlassBody::validFor, "For how long. Default: 1h; at most 8h.",
+              Rule{.min = 1, .max = Duration::hours(8).ms});
+    }
+};
+struct ApiTokenBody {
+    std::string name, role, subject, tenant;
+    std::vector<std::string> scope;
+    std::optional<Duration> validFor;
+    static constexpr void describe(auto&& field) {
+        field("name", &ApiTokenBody::name, "What it is called: ci-runner.", Rule{.format = Format::line});
+        field("scope", &ApiTokenBody::scope, "Only these permissions of its role: submit. Default: all of them.",
+              Rule{.format = Format::line});
+        field("role", &ApiTokenBody::role, "platform-admin, security-admin, auditor, tenant-admin or tenant-user.",
               Rule{.required = true, .format = Format::line});
         field("subject", &ApiTokenBody::subject, "Who will hold it; the log names them.",
               Rule{.required = true, .format = Format::line});
         field("tenant", &ApiTokenBody::tenant, "The tenant it belongs to.", Rule{.format = Format::name});
-        field("validFor", &ApiTokenBody::validFor, "How long it may be used. Default: until it is taken back.",
-              Rule{.min = 1});
+        field("validFor", &ApiTokenBody::validFor, "How long it may be used. Default: 90d.",
+              Rule{.min = 1, .max = Duration::days(366).ms});
     }
 };
 

@@ -6,7 +6,8 @@
 #include <charconv>
 
 #include "bulkhead/codec/decode.hpp"
-#include "bulkhead/model/meta.hpp"
+#include "bulkhead/codec/print.hpp"
+#include "bulkhead/model/workload.hpp"
 
 namespace bulkhead::shell {
 
@@ -39,7 +40,25 @@ std::optional<std::string_view> metadata_in(std::string_view body) {
     return std::nullopt;
 }
 
+// The tenant of a workload or a lease: the first field of what follows the metadata, in our own compact JSON.
+std::optional<std::string> tenant_in(std::string_view after_metadata) {
+    constexpr std::string_view key = R"(,"spec":{"tenant":")";
+    if (!after_metadata.starts_with(key)) return std::nullopt;
+    after_metadata.remove_prefix(key.size());
+    const std::string_view name = after_metadata.substr(0, after_metadata.find('"'));
+    if (!is_valid(Format::name, name)) return std::nullopt;
+    return std::string{name};
+}
+
 }  // namespace
+
+std::string without_output(std::string_view workload) {
+    if (workload.find("\"output\":\"") == workload.npos) return {};
+    auto read = from_json<GpuWorkload>("a workload", std::string{workload}, own_text);
+    if (!read || !read->status || read->status->output.empty()) return {};
+    read->status->output.clear();
+    return to_compact_json(*read);
+}
 
 std::optional<ObjectKind> kind_in(Table table) {
     switch (table) {
@@ -70,39 +89,78 @@ Result<ObjectPtr> read_object(const Row& row) {
     if (!text) return fail(Code::corrupt, what() + " has no metadata", "restore the store from a backup");
     auto metadata = from_json<Metadata>(what, *text, own_text);
     if (!metadata) return fail(Code::corrupt, metadata.error().what, "restore the store from a backup");
-    return std::make_shared<const Object>(Object{*kind, row.key, std::move(metadata->name),
-                                                 std::move(metadata->resourceVersion), std::move(metadata->labels),
-                                                 row.body});
+    Object object{.kind = *kind,
+                  .key = row.key,
+                  .name = std::move(metadata->name),
+                  .tenant = {},
+                  .version = std::move(metadata->resourceVersion),
+                  .labels = std::move(metadata->labels),
+                  .body = row.body};
+    if (*kind == ObjectKind::tenant) object.tenant = object.name;
+    if (*kind == ObjectKind::workload || *kind == ObjectKind::lease) {
+        const auto rest = static_cast<std::size_t>(text->data() + text->size() - row.body.data());
+        const auto tenant = tenant_in(std::string_view{row.body}.substr(rest));
+        if (!tenant) return fail(Code::corrupt, what() + " has no tenant", "restore the store from a backup");
+        object.tenant = *tenant;
+    }
+    if (*kind == ObjectKind::workload) object.without_content = without_output(row.body);
+    return std::make_shared<const Object>(std::move(object));
 }
 
-void Catalog::note(ObjectPtr before, ObjectPtr after) {
-    change_bytes_ += after ? after->body.size() : before->body.size();
-    changes_.push_back({++number_, std::move(before), std::move(after)});
-    while (changes_.size() > limits_.changes || (change_bytes_ > limits_.change_bytes && changes_.size() > 1)) {
-        change_bytes_ -= changes_.front().object().body.size();
-        changes_.pop_front();
+const Catalog::View& Catalog::view_of(std::string_view tenant) const {
+    static const View empty;
+    if (tenant.empty()) return everything_;
+    const auto found = of_tenants_.find(tenant);
+    return found == of_tenants_.end() ? empty : found->second;
+}
+
+void Catalog::note(View& view, ObjectPtr before, ObjectPtr after) const {
+    const bool all = &view == &everything_;
+    const std::size_t most = all ? limits_.changes : limits_.tenants_changes;
+    const std::size_t most_bytes = all ? limits_.change_bytes : limits_.tenants_change_bytes;
+    view.change_bytes += after ? after->body.size() : before->body.size();
+    view.changes.push_back({++view.number, std::move(before), std::move(after)});
+    while (view.changes.size() > most || (view.change_bytes > most_bytes && view.changes.size() > 1)) {
+        view.change_bytes -= view.changes.front().object().body.size();
+        view.changes.pop_front();
     }
 }
 
-void Catalog::put(ObjectPtr object) {
-    Shelf& shelf = shelves_[at(object->kind)];
-    ObjectPtr& place = shelf[object->name];
-    if (place && place->body == object->body) return;
+void Catalog::put(const ObjectPtr& object) {
+    const std::string place = object->place();
+    const auto put_in = [&](View& view) {
+        ObjectPtr& at_place = view.shelves[at(object->kind)][place];
+        if (at_place && at_place->body == object->body) return false;
+        note(view, std::exchange(at_place, object), object);
+        return true;
+    };
+    if (!put_in(everything_)) return;
     keys_[at(object->kind)][object->key] = object;
-    ObjectPtr before = std::exchange(place, object);
-    note(std::move(before), std::move(object));
+    if (!object->tenant.empty()) put_in(of_tenants_[object->tenant]);
 }
 
 void Catalog::erase(ObjectKind kind, std::int64_t key) {
     const auto row = keys_[at(kind)].find(key);
     if (row == keys_[at(kind)].end()) return;
-    const auto found = shelves_[at(kind)].find(row->second->name);
+    const ObjectPtr object = row->second;
     keys_[at(kind)].erase(row);
-    // The name may have been taken by a newer row in the meantime.
-    if (found == shelves_[at(kind)].end() || found->second->key != key) return;
-    ObjectPtr before = std::move(found->second);
-    shelves_[at(kind)].erase(found);
-    note(std::move(before), nullptr);
+    const auto erase_in = [&](View& view) {
+        Shelf& shelf = view.shelves[at(kind)];
+        const auto found = shelf.find(object->place());
+        // The name may have been taken by a newer row in the meantime.
+        if (found == shelf.end() || found->second->key != key) return;
+        ObjectPtr before = std::move(found->second);
+        shelf.erase(found);
+        note(view, std::move(before), nullptr);
+    };
+    erase_in(everything_);
+    if (!object->tenant.empty()) erase_in(of_tenants_[object->tenant]);
+    // What the tenant was is not for whoever takes its name up.
+    if (kind == ObjectKind::tenant) {
+        View& view = of_tenants_[object->tenant];
+        view.changes.clear();
+        view.change_bytes = 0;
+    }
 }
 
 Result<> Catalog::feed(std::span<const Row> rows) {
@@ -128,14 +186,14 @@ Result<> Catalog::feed(std::span<const Row> rows) {
     std::uint64_t before = 0, after = 0;
     {
         const std::unique_lock lock{mutex_};
-        before = number_;
-        for (Step& step : steps) {
+        before = everything_.number;
+        for (const Step& step : steps) {
             if (step.object)
-                put(std::move(step.object));
+                put(step.object);
             else
                 erase(step.kind, step.key);
         }
-        after = number_;
+        after = everything_.number;
     }
     if (before != after) announce();
     return {};
@@ -155,16 +213,27 @@ Result<> Catalog::replace(std::span<const Row> rows) {
     return feed(rows);
 }
 
-ObjectPtr Catalog::get(ObjectKind kind, std::string_view name) const {
+ObjectPtr Catalog::get(ObjectKind kind, std::string_view name, std::string_view tenant) const {
     const std::shared_lock lock{mutex_};
-    const auto found = shelves_[at(kind)].find(name);
-    return found == shelves_[at(kind)].end() ? nullptr : found->second;
+    const Shelf& shelf = view_of(tenant).shelves[at(kind)];
+    const auto found = kind == ObjectKind::workload ? shelf.find(Object::place_of(name, tenant)) : shelf.find(name);
+    return found == shelf.end() ? nullptr : found->second;
+}
+
+std::vector<ObjectPtr> Catalog::named(ObjectKind kind, std::string_view name) const {
+    const std::shared_lock lock{mutex_};
+    std::vector<ObjectPtr> out;
+    const Shelf& shelf = everything_.shelves[at(kind)];
+    for (auto it = shelf.lower_bound(name); it != shelf.end() && it->second->name == name; ++it)
+        out.push_back(it->second);
+    return out;
 }
 
 Catalog::Page Catalog::list(ObjectKind kind, const Query& query) const {
     const std::shared_lock lock{mutex_};
-    Page page{.number = number_};
-    const Shelf& shelf = shelves_[at(kind)];
+    const View& view = view_of(query.tenant);
+    Page page{.number = view.number};
+    const Shelf& shelf = view.shelves[at(kind)];
     for (auto it = query.after.empty() ? shelf.begin() : shelf.upper_bound(query.after); it != shelf.end(); ++it) {
         if (!query.selector.matches(it->second->labels)) continue;
         if (page.objects.size() == query.limit) {
@@ -178,29 +247,31 @@ Catalog::Page Catalog::list(ObjectKind kind, const Query& query) const {
 
 Catalog::Page Catalog::everything() const {
     const std::shared_lock lock{mutex_};
-    Page page{.number = number_};
-    for (const Shelf& shelf : shelves_)
+    Page page{.number = everything_.number};
+    for (const Shelf& shelf : everything_.shelves)
         for (const auto& [name, object] : shelf) page.objects.push_back(object);
     return page;
 }
 
-std::uint64_t Catalog::number() const {
+std::uint64_t Catalog::number(std::string_view tenant) const {
     const std::shared_lock lock{mutex_};
-    return number_;
+    return view_of(tenant).number;
 }
 
 std::size_t Catalog::count(ObjectKind kind) const {
     const std::shared_lock lock{mutex_};
-    return shelves_[at(kind)].size();
+    return everything_.shelves[at(kind)].size();
 }
 
-std::optional<std::vector<Change>> Catalog::changes_after(std::uint64_t number, std::size_t limit) const {
+std::optional<std::vector<Change>> Catalog::changes_after(std::uint64_t number, std::size_t limit,
+                                                          std::string_view tenant) const {
     const std::shared_lock lock{mutex_};
-    if (number > number_) return std::nullopt;
-    if (number == number_) return std::vector<Change>{};
-    if (changes_.empty() || number + 1 < changes_.front().number) return std::nullopt;
-    const auto first = changes_.begin() + static_cast<std::ptrdiff_t>(number + 1 - changes_.front().number);
-    const auto most = std::min<std::ptrdiff_t>(changes_.end() - first, static_cast<std::ptrdiff_t>(limit));
+    const View& view = view_of(tenant);
+    if (number > view.number) return std::nullopt;
+    if (number == view.number) return std::vector<Change>{};
+    if (view.changes.empty() || number + 1 < view.changes.front().number) return std::nullopt;
+    const auto first = view.changes.begin() + static_cast<std::ptrdiff_t>(number + 1 - view.changes.front().number);
+    const auto most = std::min<std::ptrdiff_t>(view.changes.end() - first, static_cast<std::ptrdiff_t>(limit));
     return std::vector<Change>{first, first + most};
 }
 

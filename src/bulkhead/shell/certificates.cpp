@@ -30,8 +30,8 @@ Result<Signed> newest_of(const audit::TileReader& tiles, const evidence::Verifie
 
 }  // namespace
 
-Certificates::Certificates(store::Options store, std::string tiles, evidence::VerifierKey log)
-    : store_{std::move(store)}, tiles_{std::move(tiles)}, log_{std::move(log)} {}
+Certificates::Certificates(store::Options store, std::string tiles, evidence::VerifierKey log, std::string secret)
+    : store_{std::move(store)}, tiles_{std::move(tiles)}, secret_{std::move(secret)}, log_{std::move(log)} {}
 Certificates::~Certificates() = default;
 
 Result<store::Reader*> Certificates::reader() {
@@ -78,9 +78,21 @@ Result<> Certificates::index_up_to(std::int64_t size) {
             if (leaf.payload.empty()) continue;  // lost with a restore
             const auto record = evidence::read_record(leaf.payload);
             if (!record) continue;
+            if (!record->tenant.empty() && !evidence::is_pseudonym(record->tenant) &&
+                named_.insert(record->tenant).second)
+                tenants_.emplace(pseudonym_of(record->tenant), record->tenant);
+            // Some records name a tenant, others call it by its pseudonym: it is one tenant.
+            const std::string whose = record->tenant.empty() || evidence::is_pseudonym(record->tenant)
+                                          ? record->tenant
+                                          : pseudonym_of(record->tenant);
+            if (!whose.empty()) by_tenant_[whose].push_back(leaf.index);
+            // Who takes a name up that was given back is somebody else, and begins with nothing.
+            if (record->kind == evidence::RecordKind::deleted && record->object == "Tenant/" + record->tenant)
+                by_tenant_.erase(whose);
             if (record->kind == evidence::RecordKind::wiped) {
-                if (!record->lease.empty()) by_lease_[record->lease].push_back(leaf.index);
-                if (!record->node.empty()) by_node_[record->node].push_back(leaf.index);
+                const Wipe wipe{leaf.index, whose};
+                if (!record->lease.empty()) by_lease_[record->lease].push_back(wipe);
+                if (!record->node.empty()) by_node_[record->node].push_back(wipe);
             } else if (record->kind == evidence::RecordKind::key_added) {
                 if (const auto key = evidence::key_of(*record))
                     keys_[record->node + '/' + evidence::key_id(*key)].push_back(leaf.index);
@@ -90,14 +102,64 @@ Result<> Certificates::index_up_to(std::int64_t size) {
     return {};
 }
 
+std::string Certificates::pseudonym_of(const std::string& tenant) const {
+    return evidence::pseudonym(evidence::opening_of(secret_, tenant));
+}
+
+std::optional<evidence::TenantOpening> Certificates::known_opening(const std::string& pseudonym) const {
+    const auto found = tenants_.find(pseudonym);
+    if (found == tenants_.end()) return std::nullopt;
+    return evidence::opening_of(secret_, found->second);
+}
+
+std::optional<evidence::TenantOpening> Certificates::opening(const std::string& pseudonym) {
+    const std::lock_guard lock{mutex_};
+    if (!tenants_.contains(pseudonym))
+        if (const auto size = leaves_committed(); !size || !index_up_to(*size)) return std::nullopt;
+    return known_opening(pseudonym);
+}
+
+void Certificates::trust(evidence::VerifierKey log) {
+    const std::lock_guard lock{mutex_};
+    log_ = std::move(log);
+}
+
+Result<std::int64_t> Certificates::committed() {
+    const std::lock_guard lock{mutex_};
+    return leaves_committed();
+}
+
+Result<evidence::Certificate> Certificates::of_leaf(std::int64_t index) {
+    const std::lock_guard lock{mutex_};
+    const auto published = tiles();
+    if (!published) return std::unexpected(published.error());
+    const auto newest = newest_of(**published, log_);
+    if (!newest) return std::unexpected(newest.error());
+    if (std::cmp_greater_equal(index, newest->checkpoint.size))
+        return fail(Code::not_found, fmt::format("entry {} is not published yet", index), "ask again in a moment");
+    auto record = prove(index, newest->checkpoint.size);
+    if (!record) return std::unexpected(record.error());
+    return evidence::Certificate{.record = *std::move(record), .checkpoint = newest->note};
+}
+
+// Kept: what proofs need of tiles is computed once.
+Result<const audit::TileReader*> Certificates::tiles() {
+    if (!reader_of_tiles_) {
+        auto opened = audit::TileReader::open(tiles_);
+        if (!opened) return std::unexpected(opened.error());
+        reader_of_tiles_.emplace(*std::move(opened));
+    }
+    return &*reader_of_tiles_;
+}
+
 Result<evidence::ProvenLeaf> Certificates::prove(std::int64_t index, std::uint64_t size) {
     const auto from = reader();
     if (!from) return std::unexpected(from.error());
     const auto leaf = (*from)->leaf(index);
     if (!leaf) return std::unexpected(leaf.error());
-    const auto tiles = audit::TileReader::open(tiles_);
-    if (!tiles) return std::unexpected(tiles.error());
-    const auto proof = tiles->prove(static_cast<std::uint64_t>(index), size);
+    const auto published = tiles();
+    if (!published) return std::unexpected(published.error());
+    const auto proof = (*published)->prove(static_cast<std::uint64_t>(index), size);
     if (!proof) return std::unexpected(proof.error());
     return evidence::proven_leaf(static_cast<std::uint64_t>(index), leaf->salt, leaf->payload, *proof);
 }
@@ -105,32 +167,55 @@ Result<evidence::ProvenLeaf> Certificates::prove(std::int64_t index, std::uint64
 // Whoever has seen a lease end may ask a moment before the next checkpoint is signed. Without the lock: others need not
 // wait.
 void Certificates::wait_for_what_is_committed() {
-    const auto committed = [&] {
+    const auto [committed, log] = [&] {
         const std::lock_guard lock{mutex_};
-        return leaves_committed().value_or(0);
+        return std::pair{leaves_committed().value_or(0), log_};
     }();
-    const auto tiles = audit::TileReader::open(tiles_);
+    const auto published = audit::TileReader::open(tiles_);
     for (const auto until = std::chrono::steady_clock::now() + checkpoint_within;
-         tiles && committed > 0 && std::chrono::steady_clock::now() < until;) {
-        const auto newest = newest_of(*tiles, log_);
+         published && committed > 0 && std::chrono::steady_clock::now() < until;) {
+        const auto newest = newest_of(*published, log);
         const std::uint64_t size = newest ? newest->checkpoint.size : 0;
         if (std::cmp_greater_equal(size, committed) || (!newest && newest.error().code != Code::not_found)) return;
         std::this_thread::sleep_for(std::chrono::milliseconds{10});
     }
 }
 
-Result<std::vector<evidence::Certificate>> Certificates::of(About about, const std::string& name, std::size_t limit) {
+Result<std::vector<Leaf>> Certificates::leaves_of(const std::string& tenant, std::int64_t first, std::int64_t count) {
+    const std::lock_guard lock{mutex_};
+    const auto committed = leaves_committed();
+    if (!committed) return std::unexpected(committed.error());
+    if (auto indexed = index_up_to(*committed); !indexed) return std::unexpected(indexed.error());
+    std::vector<Leaf> out;
+    const auto found = by_tenant_.find(pseudonym_of(tenant));
+    if (found == by_tenant_.end()) return out;
+    const auto from = reader();
+    if (!from) return std::unexpected(from.error());
+    for (auto at = static_cast<std::size_t>(first); at < found->second.size() && std::ssize(out) < count; ++at) {
+        auto leaf = (*from)->leaf(found->second[at]);
+        if (!leaf) {
+            reader_.reset();
+            return std::unexpected(leaf.error());
+        }
+        out.push_back(*std::move(leaf));
+    }
+    return out;
+}
+
+Result<std::vector<evidence::Certificate>> Certificates::of(About about, const std::string& name, std::size_t limit,
+                                                            const std::string& tenant) {
     wait_for_what_is_committed();
     const std::lock_guard lock{mutex_};
-    const auto tiles = audit::TileReader::open(tiles_);
-    if (!tiles) return std::unexpected(tiles.error());
+    const auto published = tiles();
+    if (!published) return std::unexpected(published.error());
+    const std::string whose = tenant.empty() ? std::string{} : pseudonym_of(tenant);
     const auto none = [&] {
         return fail(Code::not_found,
                     fmt::format("no wipe of {} {} is on record", about == About::lease ? "lease" : "node", name),
                     about == About::lease ? "a lease is wiped when it ends; ask again when it is closed"
                                           : "ask again when something on it was wiped");
     };
-    const auto newest = newest_of(*tiles, log_);
+    const auto newest = newest_of(**published, log_);
     if (!newest && newest.error().code == Code::not_found) return none();  // nothing was published yet
     if (!newest) return std::unexpected(newest.error());
     const auto& [note, checkpoint] = *newest;
@@ -142,21 +227,24 @@ Result<std::vector<evidence::Certificate>> Certificates::of(About about, const s
     if (found == index.end()) return none();
     std::vector<evidence::Certificate> out;
     for (auto it = found->second.rbegin(); it != found->second.rend() && out.size() < limit; ++it) {
-        if (std::cmp_greater_equal(*it, checkpoint.size)) continue;
-        auto record = prove(*it, checkpoint.size);
+        if (std::cmp_greater_equal(it->index, checkpoint.size)) continue;
+        if (!whose.empty() && it->tenant != whose) continue;
+        auto record = prove(it->index, checkpoint.size);
         if (!record) return std::unexpected(record.error());
         evidence::Certificate certificate{.record = *std::move(record), .checkpoint = note};
         const auto read = evidence::read_record(certificate.record.payload);
+        if (read) certificate.tenant = known_opening(read->tenant);
         if (read && read->evidence)
             if (const auto key = keys_.find(read->node + '/' + read->evidence->key); key != keys_.end()) {
                 // A key that was retired and came back was added more than once.
-                const auto after = std::ranges::upper_bound(key->second, *it);
+                const auto after = std::ranges::upper_bound(key->second, it->index);
                 auto added = prove(after == key->second.begin() ? *after : *std::prev(after), checkpoint.size);
                 if (!added) return std::unexpected(added.error());
                 certificate.key = *std::move(added);
             }
         out.push_back(std::move(certificate));
     }
+    if (out.empty()) return none();  // also where there are some, and they are somebody else's
     return out;
 }
 

@@ -6,9 +6,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "bulkhead/audit/tile_reader.hpp"
 #include "bulkhead/evidence/certificate.hpp"
 #include "bulkhead/store/reader.hpp"
 
@@ -16,33 +19,57 @@ namespace bulkhead::shell {
 
 class Certificates {
 public:
-    // `secret` is the store's: leases are signed for by their keys, and their names follow from it.
-    Certificates(store::Options store, std::string tiles, evidence::VerifierKey log);
+    // `secret`: the fleet's, from which the salts of tenants' pseudonyms follow.
+    Certificates(store::Options store, std::string tiles, evidence::VerifierKey log, std::string secret);
     ~Certificates();
 
     enum class About : std::uint8_t { lease, node };
     // Of every wipe on record, the newest first, at most `limit`. `not_found` when there is none.
-    Result<std::vector<evidence::Certificate>> of(About about, const std::string& name, std::size_t limit);
+    // `tenant`: only of what this tenant left; empty: of everything.
+    Result<std::vector<evidence::Certificate>> of(About about, const std::string& name, std::size_t limit,
+                                                  const std::string& tenant = {});
+
+    // Of one record, whatever it says. `not_found` until it is published.
+    Result<evidence::Certificate> of_leaf(std::int64_t index);
+    // Who is called by this pseudonym, as far as the log tells; nothing for any other name.
+    std::optional<evidence::TenantOpening> opening(const std::string& pseudonym);
+    // By which the log's wipes call this tenant.
+    std::string pseudonym_of(const std::string& tenant) const;
+    void trust(evidence::VerifierKey log);  // the log has another key
+    Result<std::int64_t> committed();       // how many leaves the log has
 
     // Leaves from an index on, whether published yet or not.
     Result<std::vector<Leaf>> leaves(std::int64_t first, std::int64_t count);
+    // What is one tenant's business, counted by itself: where a record stands in the
+    // log of everybody is nothing a tenant needs in order to read it.
+    Result<std::vector<Leaf>> leaves_of(const std::string& tenant, std::int64_t first, std::int64_t count);
 
 private:
     Result<store::Reader*> reader();
     Result<std::int64_t> leaves_committed();
     void wait_for_what_is_committed();
+    std::optional<evidence::TenantOpening> known_opening(const std::string& pseudonym) const;
     Result<> index_up_to(std::int64_t size);
+    Result<const audit::TileReader*> tiles();
     Result<evidence::ProvenLeaf> prove(std::int64_t index, std::uint64_t size);
 
     const store::Options store_;
-    const std::string tiles_;
-    const evidence::VerifierKey log_;
+    const std::string tiles_, secret_;
 
     std::mutex mutex_;
+    evidence::VerifierKey log_;
+    std::optional<audit::TileReader> reader_of_tiles_;
     std::unique_ptr<store::Reader> reader_;
     std::int64_t indexed_ = 0;
-    std::map<std::string, std::vector<std::int64_t>> by_lease_, by_node_;  // wipes
-    std::map<std::string, std::vector<std::int64_t>> keys_;                // by node and key id: where it was added
+    struct Wipe {
+        std::int64_t index = 0;
+        std::string tenant;  // by pseudonym
+    };
+    std::map<std::string, std::vector<Wipe>> by_lease_, by_node_;
+    std::map<std::string, std::vector<std::int64_t>> by_tenant_;  // by pseudonym: everything that is its business
+    std::set<std::string> named_;                                 // tenants, as the log names them
+    std::map<std::string, std::string> tenants_;                  // the same, by pseudonym
+    std::map<std::string, std::vector<std::int64_t>> keys_;       // by node and key id: where it was added
 };
 
 }  // namespace bulkhead::shell

@@ -48,14 +48,14 @@ std::unexpected<Error> bad_target(std::string_view target) {
                 "GET /openapi.json lists them");
 }
 
-struct Row {
+struct CodeRow {
     Code code{};
     std::string_view word;
     int status = 0;
     std::string_view title;
 };
 // The one table from codes to HTTP.
-constexpr Row table[] = {
+constexpr CodeRow table[] = {
     {Code::invalid, "invalid", 400, "The request is not valid"},
     {Code::not_found, "not-found", 404, "There is no such thing"},
     {Code::conflict, "conflict", 409, "It is not in a state that allows this"},
@@ -65,8 +65,9 @@ constexpr Row table[] = {
     {Code::timeout, "timeout", 504, "It took too long"},
     {Code::corrupt, "corrupt", 500, "Something stored is damaged"},
 };
-const Row& row_of(Code code) { return table[static_cast<std::size_t>(code)]; }
-static_assert(std::ranges::all_of(table, [](const Row& row) { return &row - table == static_cast<int>(row.code); }));
+const CodeRow& row_of(Code code) { return table[static_cast<std::size_t>(code)]; }
+static_assert(std::ranges::all_of(table,
+                                  [](const CodeRow& row) { return &row - table == static_cast<int>(row.code); }));
 
 }  // namespace
 
@@ -109,7 +110,7 @@ int http_status(Code code) { return row_of(code).status; }
 std::string_view word_of(Code code) { return row_of(code).word; }
 
 std::optional<Code> code_from(std::string_view word) {
-    for (const Row& row : table)
+    for (const CodeRow& row : table)
         if (row.word == word) return row.code;
     return std::nullopt;
 }
@@ -128,7 +129,7 @@ std::vector<ProblemFinding> problem_findings(const std::vector<Finding>& finding
 }
 
 Response problem(const Problem& problem) {
-    const Row& row = row_of(problem.error.code);
+    const CodeRow& row = row_of(problem.error.code);
     Response response{.status = problem.status == 0 ? row.status : problem.status,
                       .content_type = "application/problem+json"};
     JsonWriter json{JsonLayout::compact};

@@ -73,6 +73,7 @@ struct Response {
     std::shared_ptr<const std::string> shared;  // instead of the body: text that others hold as well
     std::shared_ptr<Feed> feed;                 // instead of the body
     std::shared_ptr<const TemporaryFile> file;  // instead of the body
+    bool ask_again = false;                     // of a refusal: in a moment the door may know more
 
     std::string_view text() const { return shared ? std::string_view{*shared} : std::string_view{body}; }
 };

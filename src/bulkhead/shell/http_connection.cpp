@@ -227,6 +227,12 @@ Awaitable<Connection::Next> Connection::one_request() {
     const bool head_only = *method == Method::head, keep_alive = message.keep_alive();
 
     auto admission = server_.door.admit(request.head);
+    // What the door has to fetch first: this connection waits for it, and the thread goes on with others.
+    for (int times = 0; !admission && admission.error().ask_again && times < 40 && !server_.stopping.load(); ++times) {
+        Timer pause{line_.executor(), std::chrono::milliseconds{50}};
+        co_await pause.async_wait(as_pair);
+        admission = server_.door.admit(request.head);
+    }
     const bool has_body = !parser.is_done();
     if (!admission) {
         server_.door.note(nullptr, admission.error().status, spent());

@@ -14,6 +14,7 @@
 #include "bulkhead/auth/secret_file.hpp"
 #include "bulkhead/base/hash.hpp"
 #include "bulkhead/evidence/note.hpp"
+#include "bulkhead/shell/log_key_files.hpp"
 
 namespace bulkhead::shell {
 
@@ -115,6 +116,16 @@ Result<auth::KeyPair> open_server(const std::string& directory, const auth::KeyP
     return issued;
 }
 
+// The text in the file, or a new one; who it is for is filled in by the caller.
+Result<auth::StoredToken> bootstrap_token(const std::string& file) {
+    const auto token = kept(file, []() -> Result<std::string> { return auth::new_token() + "\n"; });
+    if (!token) return std::unexpected(token.error());
+    const auto hash = auth::hash_of_token(std::string_view{*token}.substr(0, token->find('\n')));
+    if (!hash) return fail(Code::invalid, file + " does not hold a token", "remove it; a new one is made");
+    const std::string digits = to_hex(bytes_of(*hash));
+    return auth::StoredToken{.id = digits.substr(0, 16), .hash = digits, .purpose = auth::TokenPurpose::api};
+}
+
 }  // namespace
 
 Result<> make_directory(const std::string& path) {
@@ -132,6 +143,7 @@ Result<ServerKeys> open_keys(const ServerKeysWish& wish) {
     const auto both = check_both(wish.directory + "/log.seed", wish.directory + "/log.origin",
                                  wish.directory + "/log.vkey", "put it back from a copy of this folder");
     if (!both) return std::unexpected(both.error());
+    if (auto forward = LogKeyFiles{wish.directory}.roll_forward(); !forward) return std::unexpected(forward.error());
     const auto seed = kept(wish.directory + "/log.seed", [] { return random_bytes(32); });
     if (!seed) return std::unexpected(seed.error());
     auto log = evidence::SigningKey::from_seed(*seed);
@@ -154,23 +166,28 @@ Result<ServerKeys> open_keys(const ServerKeysWish& wish) {
         return fail(Code::corrupt,
                     fmt::format("{0}/log.vkey, which others trust, is not of {0}/log.seed", wish.directory),
                     "put both back from one copy of this folder");
-    const std::string token_file = wish.directory + "/admin.token";
-    const auto token = kept(token_file, []() -> Result<std::string> { return auth::new_token() + "\n"; });
-    if (!token) return std::unexpected(token.error());
-    const auto hash = auth::hash_of_token(std::string_view{*token}.substr(0, token->find('\n')));
-    if (!hash) return fail(Code::invalid, token_file + " does not hold a token", "remove it; a new one is made");
-    const std::string digits = to_hex(bytes_of(*hash));
+    // One for each of the duties that nobody holds together.
+    struct Duty {
+        std::string_view file, subject;
+        Role role{};
+    };
+    std::vector<auth::StoredToken> bootstrap;
+    for (const Duty& duty : {Duty{"admin.token", "admin", Role::platform_admin},
+                             Duty{"security.token", "security-admin", Role::security_admin},
+                             Duty{"auditor.token", "auditor", Role::auditor}}) {
+        auto token = bootstrap_token(fmt::format("{}/{}", wish.directory, duty.file));
+        if (!token) return std::unexpected(token.error());
+        token->role = duty.role;
+        token->subject = duty.subject;
+        token->createdAt = wish.now;
+        bootstrap.push_back(*std::move(token));
+    }
     return ServerKeys{.ca = *std::move(ca),
                       .server = *std::move(server),
                       .log = *std::move(log),
                       .log_origin = *origin,
-                      .bootstrap = {.id = digits.substr(0, 16),
-                                    .hash = digits,
-                                    .purpose = auth::TokenPurpose::api,
-                                    .role = auth::Role::platform_admin,
-                                    .subject = "admin",
-                                    .createdAt = wish.now},
-                      .token_file = token_file,
+                      .bootstrap = std::move(bootstrap),
+                      .token_file = wish.directory + "/admin.token",
                       .ca_file = wish.directory + "/ca.crt"};
 }
 

@@ -17,8 +17,9 @@ struct ServerKeys {
     auth::KeyPair server;  // its certificate followed by the CA's
     evidence::SigningKey log;
     std::string log_origin;
-    auth::StoredToken bootstrap;  // of the token in the file
-    std::string token_file, ca_file;
+    // Of the tokens in files: admin.token, security.token, auditor.token. Hand them to three people.
+    std::vector<auth::StoredToken> bootstrap;
+    std::string token_file, ca_file;  // the first one's
 };
 
 struct ServerKeysWish {

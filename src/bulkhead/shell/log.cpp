@@ -12,7 +12,7 @@ namespace bulkhead::shell {
 
 namespace {
 
-constexpr std::string_view words[] = {"info", "warning", "error"};
+constexpr std::string_view level_words[] = {"info", "warning", "error"};
 
 bool stands_alone(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -44,7 +44,7 @@ void append_value(std::string& out, std::string_view value) {
 }  // namespace
 
 std::string Log::line(Level level, std::string_view event, std::initializer_list<LogField> fields) {
-    std::string out = fmt::format("level={} event=", words[static_cast<std::size_t>(level)]);
+    std::string out = fmt::format("level={} event=", level_words[static_cast<std::size_t>(level)]);
     append_value(out, event);
     for (const LogField& field : fields) {
         out += fmt::format(" {}=", field.name);

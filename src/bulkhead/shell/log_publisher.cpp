@@ -60,6 +60,16 @@ Result<> LogPublisher::publish(const std::vector<Hash>& entries, std::int64_t fi
     return publisher_.publish();
 }
 
+void LogPublisher::cosign(std::optional<evidence::SigningKey> next) {
+    const std::lock_guard publishing{publishing_};
+    publisher_.cosign(std::move(next));
+}
+
+Result<> LogPublisher::change_key() {
+    const std::lock_guard publishing{publishing_};
+    return publisher_.change_key();
+}
+
 void LogPublisher::run() {
     bool behind = true;  // the first round looks at what was durable before the start; a failed one is tried again
     for (;;) {
@@ -71,8 +81,12 @@ void LogPublisher::run() {
         first_ = size_;
         lock.unlock();
 
-        const auto done = publish(entries, first, size);
-        published_.store(publisher_.published());
+        const auto done = [&] {
+            const std::lock_guard publishing{publishing_};
+            auto published = publish(entries, first, size);
+            published_.store(publisher_.published());
+            return published;
+        }();
         if (!done) log_.error("the log is not published", {{"what", done.error().what}, {"try", done.error().remedy}});
         if (last) return;
         behind = !done;

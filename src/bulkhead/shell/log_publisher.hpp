@@ -29,11 +29,16 @@ public:
 
     std::uint64_t published() const { return published_.load(); }
 
+    // Of the log's key, while it is replaced: as audit::Publisher has them. From any thread.
+    void cosign(std::optional<evidence::SigningKey> next);
+    Result<> change_key();
+
 private:
     void run();
     Result<> publish(const std::vector<Hash>& entries, std::int64_t first, std::int64_t size);
 
-    audit::Publisher publisher_;  // the thread's alone
+    std::mutex publishing_;  // of the publisher: the thread's, and whoever changes the key
+    audit::Publisher publisher_;
     const store::Options store_;
     Log& log_;
     const Duration pause_;  // between two checkpoints

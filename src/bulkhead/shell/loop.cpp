@@ -21,7 +21,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-std::chrono::milliseconds in_ms(Duration duration) { return std::chrono::milliseconds{duration.ms}; }
+std::chrono::milliseconds milliseconds_of(Duration duration) { return std::chrono::milliseconds{duration.ms}; }
 
 // The salts of that many leaves, one after the other: OpenSSL asks as much for one as for all of a batch.
 std::string fresh_salts(std::size_t leaves) {
@@ -110,6 +110,7 @@ Result<> Loop::State::begin(std::int64_t epoch_at_least) {
     if (!before) return std::unexpected(before.error());
     CoreSettings for_core = settings.core;
     for_core.secret = store->secret();
+    for_core.last_clock = before->clock;
     Core fresh{epoch, before->log_size, for_core};
     std::vector<Row> rows;
     const auto position = store->load([&](Row&& row) -> Result<> {
@@ -133,7 +134,7 @@ Result<> Loop::State::begin(std::int64_t epoch_at_least) {
     settings.core.restored = false;  // said once, and kept in the store until every node was heard of
     meter.epoch.store(static_cast<std::uint64_t>(epoch));
     set(LoopState::running);
-    next_tick = Steady::now() + in_ms(settings.tick);
+    next_tick = Steady::now() + milliseconds_of(settings.tick);
     log.info("reign begins",
              {{"epoch", epoch}, {"log_size", log_size}, {"rows", static_cast<std::int64_t>(rows.size())}});
     return {};
@@ -245,7 +246,7 @@ void Loop::State::perform(std::vector<Item> items) {
     const bool ticks = Steady::now() >= next_tick || core->wants_tick();
     if (ticks) {
         collect(core->apply(at, Tick{}), {});
-        next_tick = Steady::now() + in_ms(settings.tick);
+        next_tick = Steady::now() + milliseconds_of(settings.tick);
     }
     // A commit finds out who leads. Where there is none, whoever is answered must not be told what is true no longer,
     // and nodes must not be kept by a master that has been replaced: so it is looked up, and once a second at least.
@@ -292,7 +293,7 @@ void Loop::State::after_failure(const Error& error) {
 void Loop::State::try_again() {
     if (const auto begun = begin(epoch_wanted); !begun) {
         log.warning("still read-only", {{"what", begun.error().what}});
-        next_try = Steady::now() + in_ms(settings.retry);
+        next_try = Steady::now() + milliseconds_of(settings.retry);
     }
 }
 
@@ -376,9 +377,10 @@ Result<> Loop::enqueue(Event event, Done done, std::vector<Row> also) {
     return {};
 }
 
-Result<> Loop::submit(std::string actor, decltype(Command::what) what, Done done, std::vector<Row> also) {
+Result<> Loop::submit(Asker asker, decltype(Command::what) what, Done done, std::vector<Row> also) {
     invariant(done != nullptr, "whoever submits a command hears its answer");
-    return enqueue(Command{.actor = std::move(actor), .what = std::move(what)}, std::move(done), std::move(also));
+    return enqueue(Command{.actor = std::move(asker.actor), .what = std::move(what), .rights = std::move(asker.rights)},
+                   std::move(done), std::move(also));
 }
 
 Result<> Loop::tell(Event event) {
@@ -386,11 +388,11 @@ Result<> Loop::tell(Event event) {
     return enqueue(std::move(event), {}, {});
 }
 
-Answer Loop::ask(std::string actor, decltype(Command::what) what) {
+Answer Loop::ask(Asker asker, decltype(Command::what) what) {
     auto promise = std::make_shared<std::promise<Answer>>();
     auto answer = promise->get_future();
     const auto taken =
-        submit(std::move(actor), std::move(what), [promise](Answer given) { promise->set_value(std::move(given)); });
+        submit(std::move(asker), std::move(what), [promise](Answer given) { promise->set_value(std::move(given)); });
     if (!taken) return Answer{.outcome = std::unexpected(taken.error())};
     return answer.get();
 }

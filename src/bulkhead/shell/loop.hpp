@@ -44,6 +44,15 @@ constexpr auto words(LoopState) {
     return std::to_array<std::string_view>({"running", "read-only", "fenced", "stopped"});
 }
 
+// Who asks, for the log, and what they may do.
+struct Asker {
+    Asker(std::string who, Rights may) : actor{std::move(who)}, rights{std::move(may)} {}
+    Asker(std::string own) : actor{std::move(own)} {}  // the server itself
+    Asker(const char* own) : actor{own} {}
+    std::string actor;
+    Rights rights = Rights::everything();
+};
+
 class Loop {
 public:
     struct Settings {
@@ -74,11 +83,11 @@ public:
 
     // Rows that are the shell's own, made durable with the command unless that is refused.
     // `exhausted` when too much is waiting, `unavailable` while nothing can be written; then `done` is not called.
-    Result<> submit(std::string actor, decltype(Command::what) what, Done done, std::vector<Row> also = {});
+    Result<> submit(Asker asker, decltype(Command::what) what, Done done, std::vector<Row> also = {});
     // Something from a node. Refused likewise; a node says everything again until it is acknowledged.
     Result<> tell(Event event);
     // Waits for the answer: for the start, and for tests.
-    Answer ask(std::string actor, decltype(Command::what) what);
+    Answer ask(Asker asker, decltype(Command::what) what);
 
     LoopState state() const;
     std::size_t waiting() const;

@@ -9,6 +9,7 @@
 #include <semaphore>
 #include <thread>
 
+#include "bulkhead/auth/token.hpp"
 #include "bulkhead/codec/print.hpp"
 #include "bulkhead/core/persisted.hpp"
 #include "bulkhead/shell/catalog.hpp"
@@ -189,6 +190,41 @@ void read_one_of_10000(benchmark::State& state) {
         benchmark::DoNotOptimize(catalog.get(ObjectKind::tenant, "t" + std::to_string(++number % 10'000)));
 }
 BENCHMARK(read_one_of_10000);
+
+// What a tenant's list costs between the socket and the socket: who is asking, among as many tokens as tenants; what
+// they may see; and the text of their 10 among everybody's 10,000.
+void a_tenants_list_of_10_among_10000(benchmark::State& state) {
+    constexpr int tenants = 1000, each = 10;
+    Catalog catalog{1};
+    auth::TokenBook tokens;
+    std::vector<std::string> texts;
+    for (int i = 0; i < tenants; ++i) {
+        const std::string tenant = "t" + std::to_string(i);
+        for (int j = 0; j < each; ++j)
+            static_cast<void>(catalog.feed(std::vector{Row{
+                Table::workload, i * each + j,
+                fmt::format(R"({{"apiVersion":"bulkhead.dev/v1alpha1","kind":"GpuWorkload","metadata":{{"name":"w{}",)"
+                            R"("resourceVersion":"0123456789ab"}},"spec":{{"tenant":"{}","gpu":{{"count":1}}}},)"
+                            R"("status":{{"phase":"pending","reasons":["too few GPUs are free"]}}}})",
+                            j, tenant),
+                false}}));
+        auto minted = auth::mint_api_token({.role = Role::tenant_user, .subject = "somebody", .tenant = tenant},
+                                           Instant{1'800'000'000'000});
+        static_cast<void>(tokens.put(minted->stored));
+        texts.push_back(minted->text);
+    }
+    std::size_t number = 0;
+    for (auto _ : state) {
+        const auto caller = tokens.caller(texts[++number % tenants], Instant{1'800'000'000'001});
+        const auto whose = caller->rights.where(Permission::read_tenant);
+        const Catalog::Page page = catalog.list(ObjectKind::workload, {.tenant = std::string{whose.front()}});
+        std::string body;
+        for (const ObjectPtr& object : page.objects) body += object->read_by(true);
+        invariant(page.objects.size() == each, "they are its own, and all of them");
+        benchmark::DoNotOptimize(body);
+    }
+}
+BENCHMARK(a_tenants_list_of_10_among_10000);
 
 // From a closed file to the first answer: opened, checked, read, the core built, the fact on record.
 void recovery_of_100000_leases(benchmark::State& state) {

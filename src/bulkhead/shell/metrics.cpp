@@ -1,61 +1,140 @@
 #include "bulkhead/shell/metrics.hpp"
 
-#include <fmt/core.h>
+#include <algorithm>
+#include <array>
 
-#include "bulkhead/codec/decode.hpp"
+#include "bulkhead/shell/device_metrics.hpp"
 #include "bulkhead/shell/routes.hpp"
+#include "bulkhead/shell/tenant_metrics.hpp"
 
 namespace bulkhead::shell {
 
 namespace {
 
-class Text {
-public:
-    void family(std::string_view name, std::string_view type, std::string_view about) {
-        out_ += fmt::format("# HELP bulkhead_{} {}\n# TYPE bulkhead_{} {}\n", name, about, name, type);
-    }
-    template <class Number>
-    void value(std::string_view name, std::string_view labels, Number number) {
-        if (labels.empty())
-            out_ += fmt::format("bulkhead_{} {}\n", name, number);
-        else
-            out_ += fmt::format("bulkhead_{}{{{}}} {}\n", name, labels, number);
-    }
-    std::string take() { return std::move(out_); }
+using Type = Exposition::Type;
 
-private:
-    std::string out_;
-};
-
-std::string seconds(std::int64_t microseconds) {
-    return fmt::format("{}.{:06}", microseconds / 1'000'000, microseconds % 1'000'000);
-}
-
-void commits(Text& text, const Loop::Meter& meter) {
-    text.family("commit_seconds", "histogram", "How long a commit took, until it was on the disk.");
+void tell_commits(Exposition& out, const Loop::Meter& meter) {
+    auto& took =
+        out.family("bulkhead_commit_seconds", Type::histogram, "How long a commit took, until it was on the disk.");
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < Loop::Meter::bounds_us.size(); ++i) {
         sum += meter.commit_us[i].load();
-        text.value("commit_seconds_bucket", fmt::format("le=\"{}\"", seconds(Loop::Meter::bounds_us[i])), sum);
+        took.add(labels({{"le", decimal(Loop::Meter::bounds_us[i], 6)}}), sum, "_bucket");
     }
     sum += meter.commit_us.back().load();
-    text.value("commit_seconds_bucket", "le=\"+Inf\"", sum);
-    text.value("commit_seconds_sum", "", seconds(static_cast<std::int64_t>(meter.commit_us_sum.load())));
-    text.value("commit_seconds_count", "", sum);
-    text.family("commits_failed_total", "counter", "Commits that the store refused.");
-    text.value("commits_failed_total", "", meter.failed_commits.load());
-    text.family("events_total", "counter", "Commands, reports and heartbeats taken in.");
-    text.value("events_total", "", meter.events.load());
-    text.family("events_refused_total", "counter",
-                "Commands and reports turned away because of a full queue or a store that cannot be written.");
-    text.value("events_refused_total", "", meter.refused.load());
+    took.add(labels({{"le", "+Inf"}}), sum, "_bucket");
+    took.add("", decimal(static_cast<std::int64_t>(meter.commit_us_sum.load()), 6), "_sum");
+    took.add("", sum, "_count");
+    out.value("bulkhead_commits_failed_total", Type::counter, "Commits that the store refused.",
+              meter.failed_commits.load());
+    out.value("bulkhead_events_total", Type::counter, "Commands, reports and heartbeats taken in.",
+              meter.events.load());
+    out.value("bulkhead_events_refused_total", Type::counter,
+              "Commands and reports turned away because of a full queue or a store that cannot be written.",
+              meter.refused.load());
 }
 
-// The phase as it stands in the body; absent when it is the default.
-LeasePhase phase_of(const Object& lease) {
+void tell_loop(Exposition& out, const Loop& loop, std::uint64_t published) {
+    tell_commits(out, loop.meter());
+    out.value("bulkhead_queue_length", Type::gauge, "Events that wait for the core.", loop.waiting());
+    out.value("bulkhead_writable", Type::gauge, "1 while writes are accepted.",
+              loop.state() == LoopState::running ? 1 : 0);
+    out.value("bulkhead_epoch", Type::gauge, "This control plane's epoch.", loop.meter().epoch.load());
+    const std::uint64_t leaves = loop.meter().log_size.load();
+    out.value("bulkhead_log_leaves", Type::gauge, "Entries of the audit log that are durable.", leaves);
+    out.value("bulkhead_log_published_leaves", Type::gauge, "Entries that a signed checkpoint vouches for.", published);
+    out.value("bulkhead_log_lag_leaves", Type::gauge, "Entries that are durable and not yet published.",
+              leaves > published ? leaves - published : 0);
+}
+
+void tell_objects(Exposition& out, const Catalog& catalog, const Census::Taken& census) {
+    auto& objects = out.family("bulkhead_objects", Type::gauge, "Objects, by kind.");
+    for (const KindName& kind : kind_table()) objects.add(labels({{"kind", kind.type}}), catalog.count(kind.kind));
+    std::array<std::uint64_t, every<LeasePhase>().size()> phases{};
+    for (const auto& lease : census.leases)
+        ++phases.at(static_cast<std::size_t>((lease->status ? *lease->status : GpuLeaseStatus{}).phase));
+    auto& leases = out.family("bulkhead_leases", Type::gauge, "Leases, by phase.");
     for (const LeasePhase phase : every<LeasePhase>())
-        if (lease.body.find(fmt::format("\"phase\":\"{}\"", word(phase))) != std::string::npos) return phase;
-    return GpuLeaseStatus{}.phase;
+        leases.add(labels({{"phase", word(phase)}}), phases.at(static_cast<std::size_t>(phase)));
+    std::array<std::uint64_t, 4> units{};
+    for (const auto& node : census.nodes)
+        for (std::size_t i = 0; i < units.size(); ++i) units.at(i) += node->units.at(i);
+    auto& by_state = out.family("bulkhead_units", Type::gauge,
+                                "Runs of memory slices, drives, functions and hosts, by clean state.");
+    for (const CleanState state : every<CleanState>())
+        by_state.add(labels({{"state", word(state)}}), units.at(static_cast<std::size_t>(state)));
+}
+
+void tell_nodes(Exposition& out, const Census::Taken& census) {
+    auto& ready = out.family("bulkhead_node_ready", Type::gauge,
+                             "1: heard of, and what it holds is known. 0: silent, or not yet reconciled.");
+    auto& closed =
+        out.family("bulkhead_node_unschedulable", Type::gauge, "1: an operator has closed it to new leases.");
+    auto& gpus = out.family("bulkhead_node_gpus", Type::gauge, "GPUs of the node.");
+    auto& draining = out.family("bulkhead_node_gpus_draining", Type::gauge, "Of those, which take nobody new.");
+    auto& quarantined = out.family("bulkhead_node_units_quarantined", Type::gauge,
+                                   "Runs of memory slices, drives, functions and the host that nobody may have.");
+    for (const auto& node : census.nodes) {
+        const std::string with = labels({{"node", node->name}});
+        ready.add(with, node->phase == NodePhase::ready ? 1 : 0);
+        closed.add(with, node->unschedulable ? 1 : 0);
+        gpus.add(with, node->gpus);
+        draining.add(with, node->gpus_draining);
+        quarantined.add(with, node->units.at(static_cast<std::size_t>(CleanState::quarantined)));
+    }
+}
+
+void tell_wipes(Exposition& out, const Ledger::Books& books) {
+    auto& ended = out.family("bulkhead_wipes_total", Type::counter, "Wipes that ended since this server started.");
+    for (const UnitKind kind : every<UnitKind>())
+        for (const bool verified : {true, false}) {
+            const auto count = books.wipes.ended.find({kind, verified});
+            ended.add(labels({{"unit", word(kind)}, {"result", verified ? "verified" : "failed"}}),
+                      count == books.wipes.ended.end() ? 0 : count->second);
+        }
+    auto& took = out.family("bulkhead_wipe_seconds", Type::histogram,
+                            "How long verified wipes took, by the clocks of the nodes.");
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < Ledger::Wipes::bounds_s.size(); ++i) {
+        sum += books.wipes.took.at(i);
+        took.add(labels({{"le", std::to_string(Ledger::Wipes::bounds_s.at(i))}}), sum, "_bucket");
+    }
+    sum += books.wipes.took.back();
+    took.add(labels({{"le", "+Inf"}}), sum, "_bucket");
+    took.add("", decimal(books.wipes.took_ms, 3), "_sum");
+    took.add("", sum, "_count");
+    out.value("bulkhead_quarantines_total", Type::counter, "Units put into quarantine since this server started.",
+              books.quarantined);
+    out.value("bulkhead_nodes_fenced_total", Type::counter, "Nodes that fell silent since this server started.",
+              books.fenced);
+}
+
+void tell_ends(Exposition& out, const Metrics::Sources& sources) {
+    auto& own = out.family("bulkhead_certificate_end_timestamp_seconds", Type::gauge,
+                           "When the server's certificate and its authority's end.");
+    for (const auto& [name, until] : sources.own_certificates)
+        own.add(labels({{"certificate", name}}), decimal(until.ms, 3));
+    auto& nodes = out.family("bulkhead_node_certificate_end_timestamp_seconds", Type::gauge,
+                             "When the certificate ends that a connected node came with.");
+    for (const auto& [node, until] : sources.node_certificates)
+        nodes.add(labels({{"node", node}}), decimal(until.ms, 3));
+    std::uint64_t in_force = 0, ending = 0;
+    for (const auth::StoredToken& token : sources.tokens) {
+        if (token.revokedAt || token.usedAt || (token.expiresAt && *token.expiresAt <= sources.now)) continue;
+        ++in_force;
+        if (token.purpose == auth::TokenPurpose::api && token.expiresAt &&
+            *token.expiresAt - sources.now < Duration::days(7))
+            ++ending;
+    }
+    out.value("bulkhead_tokens", Type::gauge, "Tokens in force.", in_force);
+    out.value("bulkhead_tokens_ending", Type::gauge, "Of those, bearer tokens that end within seven days.", ending);
+}
+
+void tell_ages(Exposition& out, const Metrics::Sources& sources) {
+    auto& age = out.family("bulkhead_telemetry_age_seconds", Type::gauge, "How old the newest sample of a node is.");
+    for (const auto& [node, sampled] : sources.samples)
+        age.add(labels({{"node", node}, {"grade", word(sampled.telemetry->grade)}}),
+                decimal(std::max<std::int64_t>(0, (sources.now - sampled.taken).ms), 3));
 }
 
 }  // namespace
@@ -67,72 +146,49 @@ void Metrics::note_request(std::string_view route, int status, std::int64_t micr
     count.microseconds += microseconds;
 }
 
-// Memory slices in runs, drives, functions and hosts, by clean state. A node is counted anew only when it changed.
-std::array<std::uint64_t, 4> Metrics::units(const Catalog& catalog) {
-    const std::lock_guard lock{census_mutex_};
-    std::map<std::string, Census> fresh;
-    std::array<std::uint64_t, 4> sum{};
-    for (const ObjectPtr& object : catalog.list(ObjectKind::node, {.limit = SIZE_MAX}).objects) {
-        Census& census = fresh[object->name];
-        if (const auto known = census_.find(object->name);
-            known != census_.end() && known->second.version == object->version) {
-            census = known->second;
-        } else if (const auto node = from_json<GpuNode>("a node", object->body, own_text)) {
-            census.version = object->version;
-            const auto count = [&](CleanState state) { ++census.units[static_cast<std::size_t>(state)]; };
-            for (const NodeGpus& gpus : node->status.gpus)
-                for (const GpuSlice& slice : gpus.slices) count(slice.state);
-            for (const NodeDrive& drive : node->status.drives) count(drive.state);
-            for (const NodeFunction& function : node->status.functions) count(function.state);
-            if (node->status.host) count(node->status.host->state);
-        }
-        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += census.units[i];
+void Metrics::tell_requests(Exposition& out) {
+    auto& requests =
+        out.family("bulkhead_http_requests_total", Type::counter, "Answered requests, by route and status.");
+    auto& time = out.family("bulkhead_http_request_seconds_total", Type::counter,
+                            "Time from the first byte to the answer, by route and status.");
+    const std::lock_guard lock{mutex_};
+    for (const auto& [key, count] : counts_) {
+        const std::string with = labels({{"route", key.first}, {"status", std::to_string(key.second)}});
+        requests.add(with, count.requests);
+        time.add(with, decimal(count.microseconds, 6));
     }
-    census_ = std::move(fresh);
-    return sum;
+}
+
+Ledger::Books Metrics::books(const Catalog& catalog) {
+    return ledger_.books([&](const std::string& tenant) { return catalog.get(ObjectKind::tenant, tenant) != nullptr; });
 }
 
 std::string Metrics::text(const Sources& sources) {
-    Text text;
-    {
-        const std::lock_guard lock{mutex_};
-        text.family("http_requests_total", "counter", "Answered requests, by route and status.");
-        for (const auto& [key, count] : counts_)
-            text.value("http_requests_total", fmt::format("route=\"{}\",status=\"{}\"", key.first, key.second),
-                       count.requests);
-        text.family("http_request_seconds_total", "counter",
-                    "Time from the first byte to the answer, by route and status.");
-        for (const auto& [key, count] : counts_)
-            text.value("http_request_seconds_total", fmt::format("route=\"{}\",status=\"{}\"", key.first, key.second),
-                       seconds(count.microseconds));
-    }
-    commits(text, sources.loop.meter());
-    text.family("queue_length", "gauge", "Events that wait for the core.");
-    text.value("queue_length", "", sources.loop.waiting());
-    text.family("writable", "gauge", "1 while writes are accepted.");
-    text.value("writable", "", sources.loop.state() == LoopState::running ? 1 : 0);
-    text.family("epoch", "gauge", "This control plane's epoch.");
-    text.value("epoch", "", sources.loop.meter().epoch.load());
-    text.family("objects", "gauge", "Objects, by kind.");
-    for (const KindName& kind : kind_table())
-        text.value("objects", fmt::format("kind=\"{}\"", kind.type), sources.catalog.count(kind.kind));
-    text.family("leases", "gauge", "Leases, by phase.");
-    std::array<std::uint64_t, every<LeasePhase>().size()> phases{};
-    for (const ObjectPtr& lease : sources.catalog.list(ObjectKind::lease, {.limit = SIZE_MAX}).objects)
-        ++phases[static_cast<std::size_t>(phase_of(*lease))];
-    for (const LeasePhase phase : every<LeasePhase>())
-        text.value("leases", fmt::format("phase=\"{}\"", word(phase)), phases[static_cast<std::size_t>(phase)]);
-    text.family("units", "gauge", "Runs of memory slices, drives, functions and hosts, by clean state.");
-    const auto by_state = units(sources.catalog);
-    for (const CleanState state : every<CleanState>())
-        text.value("units", fmt::format("state=\"{}\"", word(state)), by_state[static_cast<std::size_t>(state)]);
-    text.family("agents_connected", "gauge", "Nodes with an open session.");
-    text.value("agents_connected", "", sources.agents);
-    text.family("log_leaves", "gauge", "Entries of the audit log that are durable.");
-    text.value("log_leaves", "", sources.loop.meter().log_size.load());
-    text.family("log_published_leaves", "gauge", "Entries that a signed checkpoint vouches for.");
-    text.value("log_published_leaves", "", sources.log_published);
-    return text.take();
+    Exposition out;
+    const auto taken = census_.take(sources.catalog);
+    const Census::Taken& census = *taken;
+    const Ledger::Books past = books(sources.catalog);
+    tell_requests(out);
+    tell_loop(out, sources.loop, sources.log_published);
+    tell_objects(out, sources.catalog, census);
+    tell_nodes(out, census);
+    tell_wipes(out, past);
+    tell_ends(out, sources);
+    out.value("bulkhead_agents_connected", Type::gauge, "Nodes with an open session.", sources.agents);
+    tell_ages(out, sources);
+    const TenantFigures figures{census, past, sources.samples, sources.now};
+    tell_tenants(out, figures);
+    tell_contention(out, figures);
+    tell_devices(out, sources.samples);
+    return out.text();
+}
+
+std::string Metrics::tenant_text(const std::string& tenant, const Sources& sources) {
+    Exposition out;
+    const auto taken = census_.take(sources.catalog);
+    const Ledger::Books past = books(sources.catalog);
+    tell_tenant(out, tenant, {*taken, past, sources.samples, sources.now});
+    return out.text();
 }
 
 }  // namespace bulkhead::shell

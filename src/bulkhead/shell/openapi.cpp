@@ -85,10 +85,12 @@ private:
         json_.member("summary", route.about);
         parameters(route);
         body(entry);
-        if (route.access == Access::anyone) {
+        if (route.access.reach == Access::Reach::anyone) {
             json_.key("security");
             json_.begin_array();
             json_.end_array();
+        } else if (route.access.reach != Access::Reach::caller) {
+            json_.member("x-bulkhead-permission", word(route.access.permission));
         }
         json_.key("responses");
         json_.begin_object();

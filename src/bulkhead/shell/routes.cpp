@@ -27,100 +27,164 @@ static_assert(std::ranges::all_of(kinds, [](const KindName& row) {
 }));
 
 constexpr Parameter list_query[] = {
+    {"tenant", "Only this tenant's. Default: everything that is the caller's to see."},
     {"limit", "At most so many; 1 to 1000, which is also the default."},
     {"continue", "Where the page before ended, as it said."},
     {"labelSelector", "Only objects whose labels match: team=vision,env!=prod,gpu,!spot,zone in (a,b)."},
     {"watch", "true: changes as server-sent events, for as long as the connection lasts."},
     {"resourceVersion", "With watch: from this point on, as a list or an event gave it. Without: all objects first."},
 };
+constexpr Parameter whose_query[] = {
+    {"tenant", "Whose, where a name alone does not say it."},
+};
 constexpr Parameter get_query[] = {
+    {"tenant", "Whose, where a name alone does not say it."},
     {"watch", "true: changes of this object as server-sent events."},
     {"resourceVersion", "With watch: from this point on."},
 };
 constexpr Parameter apply_query[] = {
     {"dryRun", "true: answer as if, change nothing."},
 };
+constexpr Parameter metrics_query[] = {
+    {"nodes", "Counters of devices only of nodes whose names begin so: for fleets that are too large for one answer."},
+};
 constexpr Parameter certificate_query[] = {
+    {"tenant", "Whose, for whoever belongs to several."},
     {"lease", "Of what this lease left, and how it was wiped."},
     {"node", "Of what was wiped on this node, the newest first."},
     {"limit", "At most so many; 1 to 100, which is also the default."},
+    {"pseudonymous", "true: tenants by their pseudonyms alone, to be handed on to others."},
 };
 constexpr Parameter record_query[] = {
+    {"tenant", "Only what is this tenant's business, counted by itself."},
     {"from", "The first index. Default: 0."},
     {"limit", "At most so many; 1 to 1000. Default: 100."},
+};
+
+constexpr Parameter proof_query[] = {
+    {"index", "The entry's place, from 0 on. This or entry."},
+    {"entry", "The entry itself, as the log publishes it: 64 hex digits."},
+    {"size", "In the tree of so many entries. Default: that of the newest checkpoint, which then comes with it."},
+    {"format", "json or tlog-proof (c2sp.org/tlog-proof@v1). Default: json."},
+};
+constexpr Parameter consistency_query[] = {
+    {"from", "The size of the tree you know; at least 1."},
+    {"to", "The size of the newer tree. Default: that of the newest checkpoint, which then comes with it."},
 };
 
 constexpr Parameter output_query[] = {
     {"from", "The first byte's number, counted from its start. Default: 0."},
     {"stream", "out or err. Default: out."},
+    {"tenant", "Whose, where a name alone does not say it."},
     {"rank", "Which of its nodes, from 0 on. Default: 0."},
 };
 
+constexpr Parameter usage_query[] = {
+    {"from", "The first UTC day: 2026-11-01."},
+    {"to", "The day after the last."},
+    {"tenant", "Of this tenant alone."},
+    {"by", "lease: a line for each lease."},
+    {"format", "json, csv, or focus (FOCUS 1.2, a row for each charge). Default: json."},
+};
+
 using enum Method;
-using enum Access;
+using enum Permission;
+constexpr Access anyone{Access::Reach::anyone, {}}, caller{Access::Reach::caller, {}};
+constexpr Access fleet(Permission permission) { return {Access::Reach::fleet, permission}; }
+constexpr Access own(Permission permission) { return {Access::Reach::own, permission}; }
 // In each pair of rows that both match, the more particular stands first.
 constexpr Route table[] = {
     {get, "/healthz", anyone, Lane::quick, Body::none, "health", "Whether the process lives.", &Api::healthz},
     {get, "/readyz", anyone, Lane::quick, Body::none, "readiness", "Whether it can write.", &Api::readyz},
     {get, "/openapi.json", anyone, Lane::quick, Body::none, "openapi", "This description.", &Api::openapi},
-    {get, "/metrics", read, Lane::read, Body::none, "metrics", "Figures for Prometheus.", &Api::metrics},
+    {get, "/metrics", fleet(read_metrics), Lane::read, Body::none, "metrics", "Figures for Prometheus.", &Api::metrics,
+     metrics_query},
 
-    {post, "/v1/apply", write, Lane::write, Body::objects, "apply",
+    {get, "/v1/login", anyone, Lane::quick, Body::none, "loginWith", "What to log in with: issuer, client and scopes.",
+     &Api::login_with},
+
+    {post, "/v1/apply", caller, Lane::write, Body::objects, "apply",
      "Create or change several objects: all of them or none.", &Api::apply, apply_query},
-    {post, "/v1/whatif", read, Lane::read, Body::objects, "whatIf",
+    {post, "/v1/whatif", caller, Lane::read, Body::objects, "whatIf",
      "What applying these would decide; nothing changes.", &Api::what_if},
-    {get, "/v1/queue", read, Lane::quick, Body::none, "queue", "Work that waits, in order, each with its reasons.",
-     &Api::queue},
-    {get, "/v1/snapshot", read, Lane::read, Body::none, "snapshot",
+    {get, "/v1/queue", own(read_tenant), Lane::quick, Body::none, "queue",
+     "Work that waits, in order, each with its reasons.", &Api::queue},
+    {get, "/v1/snapshot", fleet(read_fleet), Lane::read, Body::none, "snapshot",
      "Everything there is, as one stream of YAML documents.", &Api::snapshot},
-    {get, "/v1/certificates", read, Lane::read, Body::none, "certificates",
+    {get, "/v1/certificates", own(read_tenant), Lane::read, Body::none, "certificates",
      "Proofs of sanitisation that anyone can check offline.", &Api::certificates, certificate_query},
-    {post, "/v1/backup", write, Lane::backup, Body::none, "backup", "A verified copy of the store at this moment.",
-     &Api::backup},
+    {get, "/v1/usage", own(read_usage), Lane::read, Body::none, "usage",
+     "What was used in these days, and what it costs.", &Api::usage, usage_query},
+    {post, "/v1/usage/corrections", fleet(Permission::correct_usage), Lane::quick, Body::json, "correctUsage",
+     "An amount about a lease that was billed before: a row of its own, once for each id.", &Api::correct_usage},
+    {post, "/v1/backup", fleet(back_up), Lane::backup, Body::none, "backup",
+     "A verified copy of the store at this moment.", &Api::backup},
 
-    {get, "/v1/tokens", read, Lane::quick, Body::none, "listTokens", "The tokens in force, without their secrets.",
-     &Api::list_tokens},
-    {post, "/v1/tokens", write, Lane::quick, Body::json, "createToken", "A bearer token; its text is shown once.",
-     &Api::create_token},
-    {post, "/v1/tokens/enrolment", write, Lane::quick, Body::json, "createEnrolmentToken",
+    {get, "/v1/whoami", caller, Lane::quick, Body::none, "whoAmI", "Who is asking, and what they may do.",
+     &Api::who_am_i},
+    {post, "/v1/tenants/{name}/break-glass", fleet(Permission::break_glass), Lane::quick, Body::json, "breakGlass",
+     "A short-lived key to a tenant that is not one's own; the tenant sees who, why, and every use.",
+     &Api::break_glass},
+    {get, "/v1/tokens", own(read_log), Lane::quick, Body::none, "listTokens",
+     "The tokens in force, without their secrets.", &Api::list_tokens},
+    {post, "/v1/tokens", own(manage_tokens), Lane::quick, Body::json, "createToken",
+     "A bearer token; its text is shown once.", &Api::create_token},
+    {post, "/v1/tokens/enrolment", fleet(manage_nodes), Lane::quick, Body::json, "createEnrolmentToken",
      "A token that admits one node, once.", &Api::create_enrolment_token},
-    {erase, "/v1/tokens/{id}", write, Lane::quick, Body::none, "deleteToken", "Takes a token back.",
+    {erase, "/v1/tokens/{id}", caller, Lane::quick, Body::none, "deleteToken", "Takes a token back.",
      &Api::delete_token},
     {post, "/v1/enrol", anyone, Lane::enrol, Body::json, "enrol",
      "A machine becomes a node: one-time token and certificate request in, certificate out.", &Api::enrol},
 
-    {get, "/v1/log/checkpoint", read, Lane::read, Body::none, "logCheckpoint", "The log's newest signed checkpoint.",
+    {get, "/v1/log/checkpoint", anyone, Lane::read, Body::none, "logCheckpoint", "The log's newest signed checkpoint.",
      &Api::log_checkpoint},
-    {get, "/v1/log/key", read, Lane::quick, Body::none, "logKey", "The key that verifies checkpoints.", &Api::log_key},
-    {get, "/v1/log/records", read, Lane::read, Body::none, "logRecords",
+    {get, "/v1/log/key", anyone, Lane::quick, Body::none, "logKey", "The key that verifies checkpoints.",
+     &Api::log_key},
+    {get, "/v1/log/keys", anyone, Lane::quick, Body::none, "logKeys",
+     "Each key the log has had, with the proof of each change.", &Api::log_keys},
+    {get, "/v1/log/proof", anyone, Lane::read, Body::none, "logProof", "That an entry is in the log.", &Api::log_proof,
+     proof_query},
+    {get, "/v1/log/consistency", anyone, Lane::read, Body::none, "logConsistency",
+     "That the log continues what it was.", &Api::log_consistency, consistency_query},
+    {post, "/v1/log/rotate-key", fleet(rotate_log_keys), Lane::backup, Body::none, "rotateLogKey",
+     "The server makes another key for the log, and signs with it from then on.", &Api::rotate_log_key},
+    {get, "/v1/log/records", own(read_log), Lane::read, Body::none, "logRecords",
      "Records with the salts that open their entries, for those who may read all.", &Api::log_records, record_query},
-    {get, "/v1/log/tile/{path}", read, Lane::read, Body::none, "logTile", "A tile of the log (c2sp.org/tlog-tiles).",
+    {get, "/v1/log/tile/{path}", anyone, Lane::read, Body::none, "logTile", "A tile of the log (c2sp.org/tlog-tiles).",
      &Api::log_tile},
 
-    {get, "/v1/workloads/{name}/explain", read, Lane::quick, Body::none, "explain",
-     "Why it waits, runs, or was refused.", &Api::explain},
-    {get, "/v1/workloads/{name}/output", read, Lane::quick, Body::none, "output",
+    {get, "/v1/workloads/{name}/explain", own(read_tenant), Lane::quick, Body::none, "explain",
+     "Why it waits, runs, or was refused.", &Api::explain, whose_query},
+    {get, "/v1/workloads/{name}/output", own(read_output), Lane::quick, Body::none, "output",
      "What its command prints, while it runs; and the end of that, afterwards.", &Api::output, output_query},
-    {post, "/v1/nodes/{name}/drain", write, Lane::quick, Body::json, "drain", "Closes a node and ends its leases.",
-     &Api::drain},
-    {post, "/v1/nodes/{name}/undrain", write, Lane::quick, Body::json, "undrain", "Opens it again.", &Api::undrain},
-    {post, "/v1/nodes/{name}/repair", write, Lane::quick, Body::json, "repair",
+    {post, "/v1/nodes/{name}/drain", fleet(manage_nodes), Lane::quick, Body::json, "drain",
+     "Closes a node and ends its leases.", &Api::drain},
+    {post, "/v1/nodes/{name}/undrain", fleet(manage_nodes), Lane::quick, Body::json, "undrain", "Opens it again.",
+     &Api::undrain},
+    {post, "/v1/nodes/{name}/repair", fleet(lift_quarantine), Lane::quick, Body::json, "repair",
      "Lets a quarantined device be wiped again.", &Api::repair},
-    {post, "/v1/nodes/{name}/revoke", write, Lane::quick, Body::json, "revoke",
+    {post, "/v1/nodes/{name}/revoke", fleet(revoke_nodes), Lane::quick, Body::json, "revoke",
      "Believes this node's keys no longer, and hangs up.", &Api::revoke},
-    {post, "/v1/tenants/{name}/freeze", write, Lane::quick, Body::json, "freeze", "Stops a tenant at once.",
+    {post, "/v1/tenants/{name}/freeze", fleet(freeze), Lane::quick, Body::json, "freeze", "Stops a tenant at once.",
      &Api::freeze},
-    {post, "/v1/tenants/{name}/thaw", write, Lane::quick, Body::json, "thaw", "Lets it run again.", &Api::thaw},
-    {post, "/v1/tenants/{name}/hold", write, Lane::quick, Body::json, "hold",
+    {post, "/v1/tenants/{name}/thaw", fleet(freeze), Lane::quick, Body::json, "thaw", "Lets it run again.", &Api::thaw},
+    {post, "/v1/tenants/{name}/hold", fleet(hold), Lane::quick, Body::json, "hold",
      "Legal hold: what the tenant leaves is kept instead of wiped.", &Api::hold},
-    {post, "/v1/tenants/{name}/unhold", write, Lane::quick, Body::json, "unhold", "Lifts it.", &Api::unhold},
+    {post, "/v1/tenants/{name}/unhold", fleet(lift_hold), Lane::quick, Body::json, "unhold", "Lifts it.", &Api::unhold},
 
-    {get, "/v1/{kind}", read, Lane::quick, Body::none, "list", "Objects of a kind, by name.", &Api::list, list_query},
-    {post, "/v1/{kind}", write, Lane::write, Body::object, "create", "A new object.", &Api::create},
-    {get, "/v1/{kind}/{name}", read, Lane::quick, Body::none, "get", "One object.", &Api::get, get_query},
-    {put, "/v1/{kind}/{name}", write, Lane::write, Body::object, "replace",
+    {get, "/v1/tenants/{name}/metrics", own(read_metrics), Lane::read, Body::none, "tenantMetrics",
+     "Figures for Prometheus that are the tenant's own.", &Api::tenant_metrics},
+    {post, "/v1/tenants/{name}/compliance", own(read_tenant), Lane::quick, Body::json, "compliance",
+     "Turns a tenant's compliance mode on or off for leases to come; says first what would change.", &Api::compliance},
+
+    {get, "/v1/{kind}", own(read_tenant), Lane::quick, Body::none, "list", "Objects of a kind, by name.", &Api::list,
+     list_query},
+    {post, "/v1/{kind}", caller, Lane::write, Body::object, "create", "A new object.", &Api::create},
+    {get, "/v1/{kind}/{name}", own(read_tenant), Lane::quick, Body::none, "get", "One object.", &Api::get, get_query},
+    {put, "/v1/{kind}/{name}", caller, Lane::write, Body::object, "replace",
      "Another content for an object, if it is still at the version of If-Match.", &Api::replace},
-    {erase, "/v1/{kind}/{name}", write, Lane::quick, Body::none, "delete", "An object goes.", &Api::remove},
+    {erase, "/v1/{kind}/{name}", caller, Lane::quick, Body::none, "delete", "An object goes.", &Api::remove,
+     whose_query},
 };
 
 std::vector<std::string_view> split_pattern(std::string_view pattern) {
@@ -192,14 +256,17 @@ Response no_such_path(const Target& target) {
 
 }  // namespace
 
-bool may(auth::Role role, Access access) {
-    switch (access) {
-        case Access::anyone:
+bool may(const Rights& rights, Access access) {
+    switch (access.reach) {
+        case Access::Reach::anyone:
+        case Access::Reach::caller:
             return true;
-        case Access::read:
-            return role == auth::Role::platform_admin || role == auth::Role::auditor;
-        case Access::write:
-            return role == auth::Role::platform_admin;
+        case Access::Reach::fleet:
+            return rights.may(access.permission);
+        case Access::Reach::own:
+            return rights.may_somewhere(access.permission);
+        case Access::Reach::nobody:
+            return false;
     }
     return false;
 }

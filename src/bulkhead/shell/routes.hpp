@@ -20,12 +20,18 @@ namespace bulkhead::shell {
 class Api;
 
 // Who may go through a door. Whatever is not written here is denied.
-enum class Access : std::uint8_t {
-    anyone,  // without a token
-    read,    // platform-admin, auditor
-    write,   // platform-admin
+struct Access {
+    enum class Reach : std::uint8_t {
+        nobody,
+        anyone,  // also without a token
+        fleet,   // who has the permission over the whole fleet
+        own,     // who has it over the fleet or a tenant: what is behind the door shows each only what is theirs
+        caller,  // whoever is known: it depends on the object, and the core decides
+    };
+    Reach reach = Reach::nobody;
+    Permission permission{};
 };
-bool may(auth::Role role, Access access);
+bool may(const Rights& rights, Access access);
 
 struct Parameter {
     std::string_view name, about;
@@ -54,7 +60,7 @@ enum class Body : std::uint8_t { none, object, objects, json };
 struct Route {
     Method method{};
     std::string_view pattern;  // "/v1/{kind}/{name}": {kind} one of the six, {name} a DNS label, {path} any rest
-    Access access = Access::write;
+    Access access;
     Lane lane = Lane::quick;
     Body body = Body::none;
     std::string_view operation;  // of OpenAPI

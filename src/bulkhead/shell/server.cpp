@@ -18,17 +18,21 @@
 
 #include "bulkhead/audit/tile_reader.hpp"
 #include "bulkhead/auth/secret_file.hpp"
+#include "bulkhead/auth/validity.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/shell/agent_door.hpp"
 #include "bulkhead/shell/api.hpp"
+#include "bulkhead/shell/bound_people.hpp"
 #include "bulkhead/shell/catalog.hpp"
 #include "bulkhead/shell/grpc_log.hpp"
 #include "bulkhead/shell/http_server.hpp"
 #include "bulkhead/shell/issuer.hpp"
+#include "bulkhead/shell/key_rotation.hpp"
 #include "bulkhead/shell/keys.hpp"
 #include "bulkhead/shell/log_publisher.hpp"
 #include "bulkhead/shell/loop.hpp"
 #include "bulkhead/shell/machine_clock.hpp"
+#include "bulkhead/shell/oidc.hpp"
 
 namespace bulkhead::shell {
 
@@ -112,6 +116,7 @@ struct Server::State {
           catalog{machine_clock().ms},
           catalog_follower{catalog},
           token_follower{tokens, catalog, log},
+          people{[this] { catalog.wake(); }},
           agent_door{registry, Duration{options.silent_after.ms / 3}, log} {}
 
     Result<> start();
@@ -129,14 +134,19 @@ struct Server::State {
     Catalog catalog;
     CatalogFollower catalog_follower;
     TokenFollower token_follower;
+    BoundPeople people;
+    UsageBook usage;
     NodeRegistry registry;
     AgentDoor agent_door;
     Metrics metrics;
     std::unique_ptr<LogPublisher> publisher;
     std::unique_ptr<Certificates> certificates;
+    std::unique_ptr<LogProofs> proofs;
     std::unique_ptr<Loop> loop;
+    std::unique_ptr<KeyRotation> rotation;
     GrpcLog grpc_log{log};
     std::unique_ptr<wire::AgentServer> agents;
+    std::unique_ptr<Oidc> oidc;  // null: there is no identity provider
     std::unique_ptr<Api> api;
     std::unique_ptr<HttpServer> http;
 
@@ -190,12 +200,18 @@ void raise_file_limit(Log& log) {
 Result<> Server::State::start() {
     raise_file_limit(log);
     if (auto made = make_directory(options.data); !made) return made;
+    if (!options.oidc.issuer.empty()) {
+        auto provider = Oidc::start(options.oidc, log);
+        if (!provider) return std::unexpected(provider.error());
+        oidc = *std::move(provider);
+    }
     auto opened = open_keys({options.data + "/keys", names_for(options), options.log_origin, machine_clock()});
     if (!opened) return std::unexpected(opened.error());
     keys.emplace(*std::move(opened));
     const auto issuer = Issuer::make(keys->ca, options.node_certificate_lasts);
     if (!issuer) return std::unexpected(issuer.error());
-    if (auto put = tokens.put(keys->bootstrap); !put) return put;
+    for (const auth::StoredToken& token : keys->bootstrap)
+        if (auto put = tokens.put(token); !put) return put;
     tiles = options.data + "/tiles";
     const store::Options store_options{.path = options.data + "/bulkhead.db",
                                        .sync = options.sync ? store::Sync::full : store::Sync::off};
@@ -209,8 +225,13 @@ Result<> Server::State::start() {
     const auto lost = take_in_what_a_backup_lost(*store, *log_tiles);
     if (!lost) return std::unexpected(lost.error());
 
+    // A change of the log's key that was cut short: until it is settled, both sign.
+    const LogKeyFiles key_files{options.data + "/keys"};
+    auto next_key = key_files.next();
+    if (!next_key) return std::unexpected(next_key.error());
+    if (*next_key) log_tiles->cosign((*next_key)->key);
     publisher = std::make_unique<LogPublisher>(*std::move(log_tiles), store_options, log);
-    certificates = std::make_unique<Certificates>(store_options, tiles, verifier);
+    certificates = std::make_unique<Certificates>(store_options, tiles, verifier, store->secret());
     Loop::Settings settings{.store = store_options, .tick = options.tick};
     settings.core.silent_after = options.silent_after;
     settings.core.lost_after = options.lost_after;
@@ -220,16 +241,31 @@ Result<> Server::State::start() {
         const std::lock_guard lock{mutex};
         fenced = error;
     };
-    auto started =
-        Loop::start(std::move(settings), {&catalog_follower, &token_follower, &registry, publisher.get(), &agent_door},
-                    log, *std::move(store));
+    auto started = Loop::start(std::move(settings),
+                               {&usage, &catalog_follower, &token_follower, &people, &registry, &metrics.ledger(),
+                                publisher.get(), &agent_door},
+                               log, *std::move(store));
     if (!started) return std::unexpected(started.error());
     loop = *std::move(started);
     std::filesystem::remove(restored_mark(options.data));  // the store remembers it from here on
     publisher->start();
-    if (!tokens.in_force(keys->bootstrap.id, machine_clock()))
-        log.warning("the administrator's token in the file was taken back",
-                    {{"file", keys->token_file}, {"try", "remove the file and start again: a new one is made"}});
+    auto opened_proofs = LogProofs::open(tiles, verifier);
+    if (!opened_proofs) return std::unexpected(opened_proofs.error());
+    proofs = std::make_unique<LogProofs>(*std::move(opened_proofs));
+    auto changes =
+        KeyRotation::open(key_files, verifier, *std::move(next_key), {*publisher, *certificates, *proofs, *loop, log});
+    if (!changes) return std::unexpected(changes.error());
+    rotation = *std::move(changes);
+    // A disk that refuses keeps the doors closed no longer than it must: both keys go on signing.
+    if (const auto settled = rotation->resume(); !settled)
+        log.error("the change of the log's key is not settled",
+                  {{"what", settled.error().what}, {"try", settled.error().remedy}});
+    for (const auth::StoredToken& token : keys->bootstrap)
+        if (!tokens.in_force(token.id, machine_clock()))
+            log.warning("a token in a file was taken back",
+                        {{"role", word(token.role)},
+                         {"folder", options.data + "/keys"},
+                         {"try", "remove the file and start again: a new one is made"}});
 
     auto grpc = wire::AgentServer::start({.address = with_port(options.address, options.agent_port),
                                           .ca = keys->ca.certificate,
@@ -243,19 +279,24 @@ Result<> Server::State::start() {
     Api::Settings api_settings{.issuer = *issuer,
                                .agents_port = agents->port(),
                                .tiles = tiles,
-                               .verifier_key = print(verifier),
-                               .bootstrap_token = keys->bootstrap.id,
                                .store = store_options,
                                .scratch = options.data,
                                .rate = {options.requests_per_second, 2 * options.requests_per_second},
-                               .agents = [this] { return agents->sessions(); }};
+                               .agents = [this] { return agents->sessions(); },
+                               .oidc = oidc.get(),
+                               .people = &people};
+    for (const auth::StoredToken& token : keys->bootstrap) api_settings.bootstrap_tokens.push_back(token.id);
+    for (const auto& [name, pem] :
+         {std::pair{"ca", keys->ca.certificate}, std::pair{"server", keys->server.certificate}})
+        if (const auto until = auth::good_until(pem)) api_settings.certificate_ends.emplace_back(name, *until);
     if (!options.names.empty())
         api_settings.agents_host = options.names.front();
     else if (!is_wildcard(options.address))
         api_settings.agents_host =
             options.address.find(':') == std::string::npos ? options.address : fmt::format("[{}]", options.address);
-    api = std::make_unique<Api>(Api::Parts{catalog, *loop, tokens, *certificates, metrics, agent_door, log},
-                                std::move(api_settings));
+    api = std::make_unique<Api>(
+        Api::Parts{catalog, *loop, tokens, *certificates, metrics, agent_door, log, usage, *proofs, *rotation},
+        std::move(api_settings));
     remove_unfinished_backups(options.data);
     auto https = HttpServer::start({.address = options.address,
                                     .port = options.port,
@@ -266,7 +307,7 @@ Result<> Server::State::start() {
     http = *std::move(https);
     log.info("the doors are open", {{"https", with_port(options.address, http->port())},
                                     {"agents", with_port(options.address, agents->port())},
-                                    {"log", print(verifier)}});
+                                    {"log", print(rotation->key())}});
     return {};
 }
 
@@ -282,6 +323,7 @@ void Server::State::stop() {
     if (publisher) publisher->stop();
     http.reset();
     api.reset();
+    rotation.reset();
     loop.reset();
     log.info("stopped");
 }
@@ -309,7 +351,7 @@ std::string Server::url() const {
 }
 std::string Server::token_file() const { return state_->keys->token_file; }
 std::string Server::ca_file() const { return state_->keys->ca_file; }
-std::string Server::verifier_key() const { return print(state_->verifier); }
+std::string Server::verifier_key() const { return print(state_->rotation->key()); }
 std::string Server::tiles() const { return state_->tiles; }
 
 namespace {

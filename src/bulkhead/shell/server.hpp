@@ -9,6 +9,7 @@
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/base/result.hpp"
 #include "bulkhead/shell/log.hpp"
+#include "bulkhead/shell/oidc_options.hpp"
 
 namespace bulkhead::shell {
 
@@ -27,6 +28,7 @@ struct ServerOptions {
     std::int64_t requests_per_second = 200;  // of one token; twice as many at once
     // A minute to ten years. Nodes renew theirs in time.
     Duration node_certificate_lasts = Duration::days(365);
+    OidcOptions oidc;
 };
 
 // Before a backup is put in the store's place: whoever starts next, after whatever crash, leases nothing before every

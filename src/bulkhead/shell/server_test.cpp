@@ -18,60 +18,13 @@
 #include "bulkhead/evidence/note.hpp"
 #include "bulkhead/evidence/signing.hpp"
 #include "bulkhead/shell/fixture_test.hpp"
-#include "bulkhead/shell/https_probe_test.hpp"
+#include "bulkhead/shell/plane_test.hpp"
 #include "bulkhead/store/store.hpp"
 
 namespace bulkhead::shell {
 namespace {
 
-namespace json = boost::json;
 using testing::HasSubstr;
-
-struct Plane {
-    explicit Plane(const ScratchFolder& folder, ServerOptions options = {}, int log_to = -1) : log{log_to} {
-        options.data = folder / "data";
-        options.port = options.agent_port = 0;
-        options.sync = false;
-        options.tick = Duration{100};
-        options.requests_per_second = 10'000;
-        auto started = Server::start(std::move(options), log);
-        if (!started) {
-            error = started.error();
-            return;
-        }
-        server = *std::move(started);
-        ca = slurp(server->ca_file());
-        token = slurp(server->token_file());
-        token.pop_back();
-        probe = std::make_unique<Probe>(server->port(), ca);
-    }
-    ~Plane() {
-        probe.reset();
-        server.reset();
-    }
-    std::string bearer() const { return "Authorization: Bearer " + token + "\r\n"; }
-    Heard ask(const std::string& method, const std::string& target, const std::string& body = {},
-              const std::string& more = {}) {
-        auto heard = probe->ask(method, target, body, bearer() + more);
-        if (!heard) {  // the server hung up after a refusal, as it may
-            probe = std::make_unique<Probe>(server->port(), ca);
-            heard = probe->ask(method, target, body, bearer() + more);
-        }
-        EXPECT_TRUE(heard) << method << ' ' << target;
-        return heard.value_or(Heard{});
-    }
-    json::object get(const std::string& target) {
-        const Heard heard = ask("GET", target);
-        EXPECT_EQ(heard.status, 200) << target << '\n' << heard.body;
-        return heard.status == 200 ? json::parse(heard.body).as_object() : json::object{};
-    }
-
-    Log log;
-    std::unique_ptr<Server> server;
-    std::string ca, token;
-    std::unique_ptr<Probe> probe;
-    std::optional<Error> error;
-};
 
 TEST(Server, its_first_start_makes_what_it_needs_and_keeps_it_to_itself) {
     const ScratchFolder folder;
@@ -259,7 +212,8 @@ TEST(Server, knows_who_asks_and_denies_by_default) {
     other.back() = other.back() == '0' ? '1' : '0';
     EXPECT_EQ(stranger.ask("GET", "/v1/nodes", {}, "Authorization: Bearer " + other + "\r\n")->status, 401);
 
-    const Heard made = plane.ask("POST", "/v1/tokens", R"({"role":"auditor","subject":"eve@audit.example"})");
+    const Heard made =
+        plane.ask_as(plane.security(), "POST", "/v1/tokens", R"({"role":"auditor","subject":"eve@audit.example"})");
     ASSERT_EQ(made.status, 201) << made.body;
     const std::string auditor{json::parse(made.body).at("token").as_string()};
     const std::string id{json::parse(made.body).at("id").as_string()};
@@ -271,7 +225,7 @@ TEST(Server, knows_who_asks_and_denies_by_default) {
     Probe audit_again{plane.server->port(), plane.ca};
     EXPECT_EQ(audit_again.ask("POST", "/v1/apply", policy_yaml, as_auditor)->status, 403);
     EXPECT_THAT(plane.ask("GET", "/v1/tokens").body, testing::Not(HasSubstr(auditor)));
-    EXPECT_EQ(plane.ask("DELETE", "/v1/tokens/" + id).status, 200);
+    EXPECT_EQ(plane.ask_as(plane.security(), "DELETE", "/v1/tokens/" + id).status, 200);
     Probe late{plane.server->port(), plane.ca};
     EXPECT_EQ(late.ask("GET", "/v1/nodes", {}, as_auditor)->status, 401) << "taken back";
     EXPECT_EQ(plane.ask("POST", "/v1/tokens", R"({"role":"king","subject":"x"})").status, 400);
@@ -282,7 +236,8 @@ TEST(Server, the_first_token_stays_taken_back) {
     std::string admin, bootstrap;
     {
         Plane plane{folder};
-        const Heard made = plane.ask("POST", "/v1/tokens", R"({"role":"platform-admin","subject":"ann"})");
+        const Heard made =
+            plane.ask_as(plane.security(), "POST", "/v1/tokens", R"({"role":"platform-admin","subject":"ann"})");
         ASSERT_EQ(made.status, 201) << made.body;
         admin = json::parse(made.body).at("token").as_string();
         const json::object tokens = plane.get("/v1/tokens");
@@ -310,12 +265,13 @@ TEST(Server, a_token_that_is_made_or_taken_back_is_said) {
     ASSERT_NE(file, nullptr);
     {
         Plane plane{folder, {}, ::fileno(file)};
-        const Heard made = plane.ask("POST", "/v1/tokens", R"({"role":"auditor","subject":"eve@audit.example"})");
+        const Heard made =
+            plane.ask_as(plane.security(), "POST", "/v1/tokens", R"({"role":"auditor","subject":"eve@audit.example"})");
         const std::string id{json::parse(made.body).at("id").as_string()};
-        EXPECT_EQ(plane.ask("DELETE", "/v1/tokens/" + id).status, 200);
+        EXPECT_EQ(plane.ask_as(plane.security(), "DELETE", "/v1/tokens/" + id).status, 200);
         const std::string said = slurp(folder / "log");
         EXPECT_THAT(said, HasSubstr("event=\"a token was made\" id=" + id +
-                                    " purpose=api role=auditor subject=eve@audit.example by=admin by_token="));
+                                    " purpose=api role=auditor subject=eve@audit.example by=security-admin by_token="));
         EXPECT_THAT(said, HasSubstr("event=\"a token was taken back\" id=" + id));
         EXPECT_THAT(said, testing::Not(HasSubstr("bh1_"))) << "and its text is not";
     }
@@ -330,14 +286,14 @@ TEST(Server, a_watch_ends_with_its_token) {
                                "\r\n\r\n"));
         ASSERT_TRUE(probe.read_until("event: synced"));
     };
-    const Heard made = plane.ask("POST", "/v1/tokens", R"({"role":"auditor","subject":"eve"})");
+    const Heard made = plane.ask_as(plane.security(), "POST", "/v1/tokens", R"({"role":"auditor","subject":"eve"})");
     ASSERT_EQ(made.status, 201);
     Probe eve{plane.server->port(), plane.ca}, admin{plane.server->port(), plane.ca};
     watch(eve, std::string{json::parse(made.body).at("token").as_string()});
     watch(admin, plane.token);
     const auto began = std::chrono::steady_clock::now();
-    ASSERT_EQ(plane.ask("DELETE", "/v1/tokens/" + std::string{json::parse(made.body).at("id").as_string()}).status,
-              200);
+    const std::string id{json::parse(made.body).at("id").as_string()};
+    ASSERT_EQ(plane.ask_as(plane.security(), "DELETE", "/v1/tokens/" + id).status, 200);
     ASSERT_TRUE(eve.read_until("event: denied"));
     ASSERT_TRUE(eve.read_until("0\r\n\r\n")) << "the last word";
     EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds{5}) << "at once, not at the next pulse";
@@ -404,7 +360,9 @@ TEST(Server, hostile_requests_get_an_answer_and_nothing_else) {
         {"POST", "/v1/enrol", "{}", 400},
     };
     for (const Row& row : rows) {
-        const Heard heard = plane.ask(row.method, row.target, row.body);
+        const bool securitys = std::string_view{row.target}.ends_with("/repair");
+        const Heard heard = securitys ? plane.ask_as(plane.security(), row.method, row.target, row.body)
+                                      : plane.ask(row.method, row.target, row.body);
         EXPECT_EQ(heard.status, row.status) << row.method << ' ' << row.target << ' ' << row.body.substr(0, 80) << '\n'
                                             << heard.body;
         if (heard.status >= 400) {
@@ -489,6 +447,9 @@ TEST(Server, output_is_asked_for_in_words_that_mean_something) {
     const ScratchFolder folder;
     Plane plane{folder};
     ASSERT_FALSE(plane.error) << plane.error->what;
+    EXPECT_EQ(plane.ask("GET", "/v1/workloads/train/output").status, 403) << "content is its tenant's";
+    ASSERT_EQ(plane.ask("POST", "/v1/apply", policy_yaml + "---\n" + tenant_yaml).status, 200);
+    plane.token = plane.token_of("tenant-user", "acme");
     EXPECT_EQ(plane.ask("GET", "/v1/workloads/train/output").status, 404);
     for (const char* wrong : {"stream=both", "from=-1", "from=x", "rank=100001"})
         EXPECT_EQ(plane.ask("GET", std::string{"/v1/workloads/train/output?"} + wrong).status, 400) << wrong;
@@ -568,11 +529,50 @@ TEST(Server, says_how_it_is_in_prometheus_words) {
           "bulkhead_commit_seconds_bucket{le=\"+Inf\"}", "# TYPE bulkhead_commit_seconds histogram\n",
           "bulkhead_leases{phase=\"active\"} 0\n", "bulkhead_units{state=\"quarantined\"} 0\n"})
         EXPECT_THAT(text, HasSubstr(line));
+    const Heard own = plane.ask("GET", "/v1/tenants/acme/metrics");
+    EXPECT_EQ(own.status, 200);
+    EXPECT_THAT(own.body, HasSubstr("bulkhead_tenant_gpus_held{tenant=\"acme\"} 0.000\n"));
+    EXPECT_THAT(own.body, testing::Not(HasSubstr("bulkhead_writable"))) << "how the server is, is not its business";
+    EXPECT_EQ(plane.ask("GET", "/v1/tenants/nobody/metrics").status, 404);
+    EXPECT_EQ(plane.ask("GET", "/v1/tenants/nobody/metrics").body, plane.ask("GET", "/v1/tenants/nobody").body);
+    EXPECT_EQ(plane.ask("GET", "/metrics?nodes=rack7-").status, 200);
     const auto queue = plane.get("/v1/queue");
     EXPECT_TRUE(queue.at("items").as_array().empty());
     const Heard snapshot = plane.ask("GET", "/v1/snapshot");
     EXPECT_THAT(snapshot.body, HasSubstr("kind: FleetPolicy"));
     EXPECT_THAT(snapshot.body, HasSubstr("name: acme"));
+}
+
+TEST(Server, usage_is_asked_for_by_whole_days_and_the_compliance_switch_needs_a_reason) {
+    const ScratchFolder folder;
+    Plane plane{folder};
+    ASSERT_FALSE(plane.error) << plane.error->what;
+    ASSERT_EQ(plane.ask("POST", "/v1/apply", policy_yaml + "---\n" + tenant_yaml).status, 200);
+    const json::object empty = plane.get("/v1/usage?from=2026-11-01&to=2026-12-01");
+    EXPECT_TRUE(empty.at("items").as_array().empty());
+    EXPECT_TRUE(empty.at("totals").as_array().empty());
+    EXPECT_THAT(plane.ask("GET", "/v1/usage?from=2026-11-01&to=2026-12-01&format=focus").body,
+                testing::StartsWith("BilledCost,BillingAccountId,"));
+    for (const char* bad :
+         {"", "?from=2026-11-01", "?from=2026-12-01&to=2026-11-01", "?from=2026-11-01T01:00:00Z&to=2026-12-01",
+          "?from=2026-11-01&to=2026-12-01&format=xml", "?from=2026-11-01&to=2026-12-01&by=node"})
+        EXPECT_EQ(plane.ask("GET", std::string{"/v1/usage"} + bad).status, 400) << bad;
+    EXPECT_EQ(
+        plane.ask("POST", "/v1/usage/corrections", R"({"id":"a","lease":"lease-1","amount":"1","why":"x"})").status,
+        404);
+    EXPECT_EQ(
+        plane.ask("POST", "/v1/usage/corrections", R"({"id":"a","lease":"lease-1","amount":"1.0000000001"})").status,
+        400);
+    const std::string door = "/v1/tenants/acme/compliance";
+    EXPECT_EQ(plane.ask("POST", door, R"({"mode":"dedicated"})").status, 400);
+    const Heard preview = plane.ask("POST", door, R"({"mode":"dedicated","dryRun":true})");
+    ASSERT_EQ(preview.status, 200) << preview.body;
+    EXPECT_EQ(json::parse(preview.body).at("result").as_string(), "would change");
+    EXPECT_FALSE(plane.get("/v1/tenants/acme").at("spec").as_object().contains("compliance") &&
+                 plane.get("/v1/tenants/acme").at("spec").at("compliance").as_string() != "off");
+    EXPECT_EQ(plane.ask("POST", door, R"({"mode":"dedicated","why":"audit"})").status, 200);
+    EXPECT_EQ(plane.get("/v1/tenants/acme").at("spec").at("compliance").as_string(), "dedicated");
+    EXPECT_EQ(plane.ask("POST", "/v1/tenants/nobody/compliance", R"({"mode":"off","why":"audit"})").status, 404);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ public:
                    "\n\n";
         }
         if (!query_.after) return everything();
-        const auto changes = catalog_.changes_after(*query_.after);
+        const auto changes = catalog_.changes_after(*query_.after, 512, query_.tenant);
         if (!changes) {
             over_ = true;
             return event(
@@ -55,17 +55,19 @@ private:
         // An object whose labels no longer match has, for this watch, gone.
         const bool before = meant(change.before), after = meant(change.after);
         if (after)
-            out += event(before ? "modified" : "added", change.number, change.after->body);
+            out += event(before ? "modified" : "added", change.number, change.after->read_by(query_.its_tenant));
         else if (before)
-            out += event("deleted", change.number, change.before->body);
+            out += event("deleted", change.number, change.before->read_by(query_.its_tenant));
     }
 
     std::optional<std::string> everything() {
-        const Catalog::Page page = catalog_.list(query_.kind, {.selector = query_.selector, .limit = SIZE_MAX});
+        const Catalog::Page page =
+            catalog_.list(query_.kind, {.selector = query_.selector, .limit = SIZE_MAX, .tenant = query_.tenant});
         std::string out;
         for (const ObjectPtr& object : page.objects)
             if (meant(object))
-                out += fmt::format("event: added\ndata: {}\n\n", object->body);  // no point before all are told
+                out += fmt::format("event: added\ndata: {}\n\n",
+                                   object->read_by(query_.its_tenant));  // no point before all are told
         out += event("synced", page.number, "{}");
         query_.after = page.number;
         return out;

@@ -15,7 +15,9 @@ namespace bulkhead::shell {
 
 struct WatchQuery {
     ObjectKind kind{};
-    std::string name;  // empty: all of the kind
+    std::string name;         // empty: all of the kind
+    std::string tenant;       // whose view; empty: of everything
+    bool its_tenant = false;  // who watches may see what a tenant's commands print
     Selector selector;
     std::optional<std::uint64_t> after;  // nothing: every object first, then "synced", then changes
     std::function<bool()> allowed;       // asked before anything is told; empty: for ever

@@ -37,7 +37,7 @@ public:
         // The node's newest session; an older one of the same node is closed by itself. Answer with welcome or close.
         virtual void on_hello(const Peer& peer, std::uint64_t session, Hello&& hello) = 0;
         virtual void on_report(const std::string& node, std::uint64_t session, Report&& report) = 0;
-        virtual void on_heartbeat(const std::string& node, std::uint64_t session) = 0;
+        virtual void on_heartbeat(const std::string& node, std::uint64_t session, Heartbeat&& heartbeat) = 0;
         // The node asks for a new certificate (PKCS#10, PEM). Answer with renewed or not_renewed.
         virtual void on_renewal(const std::string& node, std::uint64_t session, std::string&& request) = 0;
         // What output_wanted asked for.

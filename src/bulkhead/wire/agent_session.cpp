@@ -97,7 +97,7 @@ void Session::hear(AgentMessage&& message) {
     } else if (RenewalRequest* renewal = std::get_if<RenewalRequest>(&message)) {
         owner_.handler.on_renewal(node(), number_, std::move(renewal->request));
     } else {
-        owner_.handler.on_heartbeat(node(), number_);
+        owner_.handler.on_heartbeat(node(), number_, std::move(std::get<Heartbeat>(message)));
     }
 }
 

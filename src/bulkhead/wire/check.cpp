@@ -215,7 +215,35 @@ void look_at(Objections& out, const Hello& hello) {
     }
 }
 
-void look_at(Objections&, const Heartbeat&) {}
+void look_at(Objections& out, const std::vector<Measured>& readings) {
+    // Each once, in their order: so no counter can be told twice.
+    for (std::size_t i = 0; i < readings.size(); ++i) {
+        out.one_of("a counter", readings[i].counter);
+        out.number("a reading", static_cast<std::int64_t>(readings[i].value), {});
+        if (i > 0)
+            out.number("the counter after one", static_cast<std::int64_t>(readings[i].counter),
+                       {static_cast<std::int64_t>(readings[i - 1].counter) + 1});
+    }
+}
+
+void look_at(Objections& out, const Heartbeat& heartbeat) {
+    if (!heartbeat.telemetry) return;
+    out.one_of("the grade of a sample", heartbeat.telemetry->grade);
+    out.number("the age of a sample in ms", heartbeat.telemetry->age.ms, {});
+    out.count("sampled GPUs", heartbeat.telemetry->gpus.size(), sampled_gpus_max);
+    for (const GpuSample& gpu : heartbeat.telemetry->gpus) {
+        for (const std::string* text : {&gpu.uuid, &gpu.bus, &gpu.name})
+            out.line("what a GPU is called", *text, sampled_name_bytes_max);
+        look_at(out, gpu.readings);
+        out.count("sampled instances", gpu.instances.size(), sampled_instances_max);
+        for (const InstanceSample& instance : gpu.instances) {
+            out.number("the start of an instance", instance.start, {0, slices_max - 1});
+            out.line("the profile of an instance", instance.profile, sampled_name_bytes_max);
+            out.line("what an instance is called", instance.uuid, sampled_name_bytes_max);
+            look_at(out, instance.readings);
+        }
+    }
+}
 
 void look_at(Objections& out, const RenewalRequest& renewal) {
     out.pem("the request for a certificate", renewal.request, "CERTIFICATE REQUEST");

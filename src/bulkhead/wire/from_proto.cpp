@@ -243,6 +243,44 @@ Hello get(Reading& in, proto::Hello& from) {
     return to;
 }
 
+std::vector<Measured> get(Reading& in, const google::protobuf::RepeatedPtrField<proto::Measured>& from) {
+    std::vector<Measured> to;
+    to.reserve(static_cast<std::size_t>(from.size()));
+    for (const proto::Measured& measured : from) {
+        in.known(measured);
+        to.push_back({in.heard<Counter>("a counter", measured.counter()), measured.value()});
+    }
+    return to;
+}
+
+Heartbeat get(Reading& in, proto::Heartbeat& from) {
+    in.known(from);
+    if (!from.has_telemetry()) return {};
+    proto::Telemetry& telemetry = *from.mutable_telemetry();
+    in.known(telemetry);
+    Telemetry to{
+        .grade = in.heard<Grade>("the grade of a sample", telemetry.grade()), .age = {telemetry.age_ms()}, .gpus = {}};
+    for (proto::GpuSample& gpu : *telemetry.mutable_gpus()) {
+        in.known(gpu);
+        GpuSample& sample = to.gpus.emplace_back();
+        sample.gpu = in.narrow<std::uint16_t>("a GPU", gpu.gpu());
+        sample.minor = in.narrow<std::uint16_t>("the minor number of a GPU", gpu.minor());
+        sample.uuid = std::move(*gpu.mutable_uuid());
+        sample.bus = std::move(*gpu.mutable_bus());
+        sample.name = std::move(*gpu.mutable_name());
+        sample.readings = get(in, gpu.readings());
+        for (proto::InstanceSample& instance : *gpu.mutable_instances()) {
+            in.known(instance);
+            sample.instances.push_back({.id = in.narrow<std::uint16_t>("an instance", instance.id()),
+                                        .start = in.narrow<std::uint8_t>("the start of an instance", instance.start()),
+                                        .profile = std::move(*instance.mutable_profile()),
+                                        .uuid = std::move(*instance.mutable_uuid()),
+                                        .readings = get(in, instance.readings())});
+        }
+    }
+    return {std::move(to)};
+}
+
 }  // namespace
 
 Result<AgentMessage> from_proto(proto::AgentMessage&& from) {
@@ -257,8 +295,7 @@ Result<AgentMessage> from_proto(proto::AgentMessage&& from) {
             to = get(in, *from.mutable_report());
             break;
         case proto::AgentMessage::kHeartbeat:
-            in.known(from.heartbeat());
-            to = Heartbeat{};
+            to = get(in, *from.mutable_heartbeat());
             break;
         case proto::AgentMessage::kRenewal:
             in.known(from.renewal());

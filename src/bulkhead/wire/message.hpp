@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/base/result.hpp"
+#include "bulkhead/model/telemetry.hpp"
 #include "bulkhead/node/order.hpp"
 #include "bulkhead/node/report.hpp"
 
@@ -18,9 +20,10 @@ namespace bulkhead::wire {
 // The control plane is upgraded first: it speaks to agents of its own protocol version and of the one before. A version
 // may add fields and messages; each side sends only what the version in the hello knows, and refuses what it does not.
 inline constexpr std::int64_t protocol_newest = agent_protocol;
-inline constexpr std::int64_t protocol_oldest = 2;  // 1 was never shipped
+inline constexpr std::int64_t protocol_oldest = agent_protocol_oldest;
 
 struct Heartbeat {
+    std::optional<Telemetry> telemetry = {};  // since version 3
     friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 struct RenewalRequest {   // for a new certificate, within the session that the old one opened
@@ -79,7 +82,9 @@ inline constexpr std::size_t pem_bytes_max = 4'096;  // of a certificate, and of
 inline constexpr std::size_t gpu_parts_max = 256;
 inline constexpr std::int64_t save_ms_max = 3'600'000;
 inline constexpr std::size_t command_words_max = 256, command_word_bytes_max = 4 << 10;
-inline constexpr std::size_t devices_max = 4'096;  // drives or functions of one lease
+inline constexpr std::size_t sampled_gpus_max = 64, sampled_instances_max = 16,
+                             sampled_name_bytes_max = 96;  // of a node, and of each of them
+inline constexpr std::size_t devices_max = 4'096;          // drives or functions of one lease
 inline constexpr std::size_t wipes_max = 8'192;
 inline constexpr std::size_t tenants_of_a_wipe_max = 64;
 inline constexpr std::size_t known_leases_max = 8'192;

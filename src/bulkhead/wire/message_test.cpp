@@ -32,7 +32,7 @@ public:
             case 0:
                 return hello();
             case 1:
-                return Heartbeat{};
+                return heartbeat();
             case 2:
                 return RenewalRequest{pem("CERTIFICATE REQUEST")};
             default:
@@ -114,6 +114,24 @@ private:
                 return Sanitize{wipes()};
         }
     }
+    std::vector<Measured> readings() {
+        std::vector<Measured> all;
+        for (const Counter counter : every<Counter>())
+            if (rng_.chance(500))
+                all.push_back({counter, rng_.chance(100) ? ~std::uint64_t{0} >> 1 : rng_.below(1 << 20)});
+        return all;
+    }
+    Heartbeat heartbeat() {
+        if (rng_.chance(300)) return {};
+        Telemetry telemetry{.grade = any<Grade>(), .age = {number()}, .gpus = {}};
+        for (std::size_t i = few(); i > 0; --i) {
+            GpuSample& gpu =
+                telemetry.gpus.emplace_back(GpuSample{device(), device(), words(), words(), words(), readings(), {}});
+            for (std::size_t j = few(); j > 0; --j)
+                gpu.instances.push_back({device(), below(64), words(), words(), readings()});
+        }
+        return {std::move(telemetry)};
+    }
     Output output() { return {rng_.below(1'000), {number(), words()}, rng_.chance(500) ? words() : ""}; }
     OutputWanted wanted() { return {rng_.below(1'000), {number(), rng_.chance(500), number()}}; }
     Report report() {
@@ -192,6 +210,8 @@ TEST(Message, words_have_the_same_meaning_on_both_sides) {
     expect_same_words<UnitKind>(*proto::UnitKind_descriptor(), "UNIT_KIND_");
     expect_same_words<Mechanism>(*proto::Mechanism_descriptor(), "MECHANISM_");
     expect_same_words<Tier>(*proto::Tier_descriptor(), "TIER_");
+    expect_same_words<Grade>(*proto::Grade_descriptor(), "GRADE_");
+    expect_same_words<Counter>(*proto::Counter_descriptor(), "COUNTER_");
     expect_same_words<PartPhase>(*proto::PartPhase_descriptor(), "PART_PHASE_");
 }
 
@@ -237,6 +257,27 @@ proto::WipeReport& wipe_in(proto::AgentMessage& message) {
     return wipe;
 }
 
+proto::GpuSample& sampled_in(proto::AgentMessage& message) {
+    proto::Telemetry& telemetry = *message.mutable_heartbeat()->mutable_telemetry();
+    telemetry.set_grade(proto::GRADE_SIMULATED);
+    return *telemetry.add_gpus();
+}
+
+// What the version before says is heard; what it does not know is not said to it (heartbeats go one way).
+TEST(Message, an_agent_of_the_version_before_is_understood) {
+    static_assert(protocol_newest - protocol_oldest == 1, "N and N-1");
+    proto::AgentMessage older = hello();
+    older.mutable_hello()->set_protocol(protocol_oldest);
+    const auto read = decode_agent_message(bytes_of(older));
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(std::get<Hello>(*read).protocol, protocol_oldest);
+    // The heartbeat of protocol 2, byte for byte: field 3, nothing in it.
+    const auto beat = decode_agent_message(std::string{"\x1a\x00", 2});
+    ASSERT_TRUE(beat) << beat.error().what;
+    EXPECT_EQ(std::get<Heartbeat>(*beat), Heartbeat{});
+    EXPECT_EQ(*encode(AgentMessage{Heartbeat{}}), (std::string{"\x1a\x00", 2})) << "and one without a sample is that";
+}
+
 TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
     struct Row {
         const char *says, *refusal;
@@ -245,7 +286,7 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
     const Row rows[] = {
         {"nothing at all", "says nothing", [](auto&) {}},
         {"an empty report", "says nothing", [](auto& m) { m.mutable_report()->set_number(1); }},
-        {"a protocol of the future", "speaks protocol 3",
+        {"a protocol of the future", "speaks protocol 4",
          [](auto& m) { (m = hello()).mutable_hello()->set_protocol(agent_protocol + 1); }},
         {"no protocol", "speaks protocol 0", [](auto& m) { (m = hello()).mutable_hello()->clear_protocol(); }},
         {"no inventory", "not a JSON object", [](auto& m) { m = hello(""); }},
@@ -299,6 +340,43 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
              proto::RenewalRequest& renewal = *m.mutable_renewal();
              renewal.set_request(block("CERTIFICATE REQUEST", "AA==\n"));
              renewal.GetReflection()->MutableUnknownFields(&renewal)->AddVarint(99, 1);
+         }},
+        {"a reading that no number here holds", "a reading is -",
+         [](auto& m) {
+             auto* const reading = sampled_in(m).add_readings();
+             reading->set_counter(proto::COUNTER_POWER_MW);
+             reading->set_value(~std::uint64_t{0});
+         }},
+        {"a counter nobody named", "unknown value 0", [](auto& m) { sampled_in(m).add_readings()->clear_counter(); }},
+        {"a counter of the future", "unknown value 25",
+         [](auto& m) { sampled_in(m).add_readings()->set_counter(static_cast<proto::Counter>(25)); }},
+        {"a counter twice", "the counter after one",
+         [](auto& m) {
+             proto::GpuSample& gpu = sampled_in(m);
+             for (int i = 0; i < 2; ++i) gpu.add_readings()->set_counter(proto::COUNTER_POWER_MW);
+         }},
+        {"a sample of no grade", "the grade of a sample",
+         [](auto& m) { m.mutable_heartbeat()->mutable_telemetry()->set_age_ms(1); }},
+        {"a sample of tomorrow", "the age of a sample",
+         [](auto& m) {
+             sampled_in(m);
+             m.mutable_heartbeat()->mutable_telemetry()->set_age_ms(-1);
+         }},
+        {"too many GPUs", "sampled GPUs",
+         [](auto& m) {
+             for (std::size_t i = 0; i <= sampled_gpus_max; ++i) sampled_in(m);
+         }},
+        {"too many instances", "sampled instances",
+         [](auto& m) {
+             proto::GpuSample& gpu = sampled_in(m);
+             for (std::size_t i = 0; i <= sampled_instances_max; ++i) gpu.add_instances();
+         }},
+        {"a GPU with a long name", "at most 96", [](auto& m) { sampled_in(m).set_name(std::string(97, 'x')); }},
+        {"a GPU whose name is two lines", "one line", [](auto& m) { sampled_in(m).set_name("a\nb"); }},
+        {"an unknown field of a sample", "nobody here knows",
+         [](auto& m) {
+             proto::GpuSample& gpu = sampled_in(m);
+             gpu.GetReflection()->MutableUnknownFields(&gpu)->AddVarint(99, 1);
          }},
         {"an unknown field", "nobody here knows",
          [](auto& m) {

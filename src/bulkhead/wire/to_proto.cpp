@@ -134,7 +134,37 @@ void put(const Report& from, proto::AgentMessage& message) {
     to.set_number(from.number);
     std::visit([&](const auto& what) { put(what, to); }, from.what);
 }
-void put(const Heartbeat&, proto::AgentMessage& message) { message.mutable_heartbeat(); }
+void put(const std::vector<Measured>& from, google::protobuf::RepeatedPtrField<proto::Measured>& to) {
+    for (const Measured& measured : from) {
+        proto::Measured& reading = *to.Add();
+        reading.set_counter(spoken<proto::Counter>(measured.counter));
+        reading.set_value(measured.value);
+    }
+}
+void put(const Heartbeat& from, proto::AgentMessage& message) {
+    proto::Heartbeat& heartbeat = *message.mutable_heartbeat();
+    if (!from.telemetry) return;
+    proto::Telemetry& to = *heartbeat.mutable_telemetry();
+    to.set_grade(spoken<proto::Grade>(from.telemetry->grade));
+    to.set_age_ms(from.telemetry->age.ms);
+    for (const GpuSample& sample : from.telemetry->gpus) {
+        proto::GpuSample& gpu = *to.add_gpus();
+        gpu.set_gpu(sample.gpu);
+        gpu.set_minor(sample.minor);
+        gpu.set_uuid(sample.uuid);
+        gpu.set_bus(sample.bus);
+        gpu.set_name(sample.name);
+        put(sample.readings, *gpu.mutable_readings());
+        for (const InstanceSample& part : sample.instances) {
+            proto::InstanceSample& instance = *gpu.add_instances();
+            instance.set_id(part.id);
+            instance.set_start(part.start);
+            instance.set_profile(part.profile);
+            instance.set_uuid(part.uuid);
+            put(part.readings, *instance.mutable_readings());
+        }
+    }
+}
 void put(const RenewalRequest& from, proto::AgentMessage& message) {
     message.mutable_renewal()->set_request(from.request);
 }

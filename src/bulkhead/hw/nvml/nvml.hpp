@@ -18,6 +18,7 @@
 #include "bulkhead/base/result.hpp"
 #include "bulkhead/gpu/placement.hpp"
 #include "bulkhead/hw/nvml/abi.hpp"
+#include "bulkhead/model/telemetry.hpp"
 
 namespace bulkhead::nvml {
 
@@ -95,6 +96,9 @@ public:
     Result<std::vector<Process>> processes(const std::string& uuid) const;
     Result<Load> load(const std::string& uuid) const;  // what it does not tell is 0
     Result<Health> health(const std::string& uuid) const;
+    // Every counter that it tells, in their order. Takes its time: NVML watches PCIe for 20 ms in each direction.
+    Result<std::vector<Measured>> sample(const std::string& uuid) const;
+    Result<std::vector<Measured>> sample_instance(const std::string& uuid) const;  // of a MIG device
     Result<std::vector<Link>> links(const std::string& uuid) const;  // none: it has none, or MIG keeps them from use
 
     // Nobody makes a context there but one process: an MPS server, once it has. Of whole GPUs; false: whoever wants to.
