@@ -15,7 +15,7 @@ until_true() { for _ in $(seq 300); do if "$@" > /dev/null 2>&1; then return 0; 
 until_true test -f "$work/server/address"
 door=(--server "$(head -n 1 "$work/server/address")" --token-file "$work/server/keys/admin.token" --ca "$work/server/keys/ca.crt")
 "$bulkhead" apply -f examples/gpu-node/fleet.yaml "${door[@]}"
-"$bulkhead" token node gpu-1 "${door[@]}" 2> /dev/null | head -n 1 > "$work/node.token"
+"$bulkhead" token node gpu-1 "${door[@]}" 2> /dev/null > "$work/node.token"
 chmod 600 "$work/node.token"
 "$bulkhead" agent --data "$work/node" --name gpu-1 "${door[@]:0:2}" --ca "$work/server/keys/ca.crt" \
     --token-file "$work/node.token" --hardware gpu > "$work/agent.log" 2>&1 &
@@ -29,11 +29,13 @@ test "$status" = 3 || { echo "the command ended with 3, and run with $status"; c
 grep -q "^vision has GPU-" <<< "$said" || { echo "the command said: $said"; exit 1; }
 wiped vision > /dev/null || { echo "no wipe of what vision used is in the log"; exit 1; }
 "$bulkhead" fleet "${door[@]}"
-lease=$("$bulkhead" certificate --help > /dev/null; curl -s --cacert "$work/server/keys/ca.crt" \
+records=$(curl -s --cacert "$work/server/keys/ca.crt" \
     -H "Authorization: Bearer $(head -n 1 "$work/server/keys/admin.token")" \
-    "${door[1]}/v1/log/records?limit=1000" | grep -oE 'lease-[0-9a-f]{12}' | head -n 1)
+    "${door[1]}/v1/log/records?limit=1000")
+leases=$(grep -oE 'lease-[0-9a-f]{12}' <<< "$records")
+lease=${leases%%$'\n'*}
 "$bulkhead" certificate --lease "$lease" -o "$work/wipe.json" "${door[@]}"
-"$bulkhead" verify "$work/wipe.json" --key "$work/server/keys/log.vkey" | head -n 3
+"$bulkhead" verify "$work/wipe.json" --key "$work/server/keys/log.vkey"
 
 # What is lent is taken back: saved by its own command, and gone on with from there.
 "$bulkhead" apply -f examples/gpu-node/lent.yaml "${door[@]}"

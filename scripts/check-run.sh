@@ -39,23 +39,26 @@ wait_for() {  # WHAT COMMAND...: until the command succeeds, half a minute at mo
     for _ in $(seq 150); do "$@" >/dev/null 2>&1 && { say "$what"; return; }; sleep 0.2; done
     say "not within 30 s: $what"; "$@" || true; exit 1
 }
-running() { "$bulkhead" get workloads "$1" -o json | grep -q '"running"'; }
+# An answer is read whole before it is looked at: a reader that leaves early kills the writer, and pipefail calls that "no".
+says() { local answer; answer=$("${@:2}") && grep -q "$1" <<< "$answer"; }
+running() { says '"running"' "$bulkhead" get workloads "$1" -o json; }
 gone() { ! "$bulkhead" get workloads "$1"; }
-quiet() { ! "$bulkhead" get leases -o json | grep -q '"name"'; }
+quiet() { local answer; answer=$("$bulkhead" get leases -o json) && ! grep -q '"name"' <<< "$answer"; }
 ended() { ! kill -0 "$run"; }
 # Anything that still runs on this fleet's data.
 left_running() { pgrep -f -- "--data $PWD/build/fleet"; }
 
 "$bulkhead" apply -f build/fleet/first-steps.yaml
 wait_for "a gang runs" running pretrain
-lease=$("$bulkhead" get leases -o json | grep -o '"lease-[0-9a-f]*"' | head -n 1 | tr -d '"')
+leases=$("$bulkhead" get leases -o json | grep -o '"lease-[0-9a-f]*"' | tr -d '"')
+lease=${leases%%$'\n'*}
 set +e
 "$bulkhead" apply -f build/fleet/refused.yaml; status=$?
 set -e
 [ "$status" -eq 3 ] || { say "a refused manifest ended with $status, not 3"; exit 1; }
 say "a refused manifest is refused, with reasons"
 "$bulkhead" fleet
-"$bulkhead" explain pretrain | head -n 5
+"$bulkhead" explain pretrain
 for name in pretrain fraud-scoring notebook embed-archive; do "$bulkhead" delete workloads "$name"; done
 wait_for "the gang is gone" gone pretrain
 wait_for "everything is reclaimed" quiet
