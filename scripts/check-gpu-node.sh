@@ -45,6 +45,7 @@ chmod 600 "$work/reader.token"
 "$bulkhead" logs sweep "${door[@]}" > /dev/null 2>&1 && { echo "an operator reads what a tenant prints"; exit 1; }
 printed() { "$bulkhead" logs sweep "${door[@]:0:2}" --token-file "$work/reader.token" --ca "$work/server/keys/ca.crt" | grep -E "$1"; }
 until_true printed '^start 1 from step 0$'
+until_true printed '^step [1-9]'  # something is there to be saved
 timeout 120 "$bulkhead" run --name claim --tenant vision --cpu 1 --memory 1Gi "${door[@]}" -- true
 until_true printed '^start 2 from step [1-9]'
 "$bulkhead" audit list "${door[@]}" | grep -E 'lease-closed.*sweep' || { echo "no lease of sweep was closed"; exit 1; }
