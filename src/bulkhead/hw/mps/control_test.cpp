@@ -46,7 +46,7 @@ TEST_F(Mps, a_daemon_starts_once_and_is_taken_over_afterwards) {
 
 TEST_F(Mps, limits_are_in_force_or_an_error) {
     Control control = started();
-    EXPECT_TRUE(control.limit({.thread_percentage = 50, .memory_mib = 40'960}));
+    EXPECT_TRUE(control.limit({.thread_percentage = 50, .memory_mib = 40'000}));
     const auto refused = control.limit({.thread_percentage = 150});
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().what.find("keeps 50.0 percent"), std::string::npos) << refused.error().what;
@@ -102,14 +102,14 @@ TEST_F(Mps, limits_reach_the_servers_there_are) {
     Control control = started();
     ASSERT_TRUE(control.limit({.thread_percentage = 25, .memory_mib = 10'240}));
     ASSERT_TRUE(control.serve(0));
-    EXPECT_TRUE(control.limit({.thread_percentage = 50, .memory_mib = 40'960}));
+    EXPECT_TRUE(control.limit({.thread_percentage = 50, .memory_mib = 40'000}));
     const std::string server = std::to_string(control.servers().value().front());
     const auto ask = [&](const std::string& question) {
         return program::run({settings_.program}, control.environment(), question + "\n", std::chrono::seconds{60})
             ->output;
     };
     EXPECT_EQ(ask("get_active_thread_percentage " + server), "50.0\n");
-    EXPECT_EQ(ask("get_device_pinned_mem_limit " + server + " 0"), "40960M\n");
+    EXPECT_EQ(ask("get_device_pinned_mem_limit " + server + " 0"), "39G\n");
 }
 
 // Stopped as by a debugger: it is there, holds its pipes, and says nothing.
