@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include "bulkhead/model/describe.hpp"
+
 namespace bulkhead {
 
 namespace {

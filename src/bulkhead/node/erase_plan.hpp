@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bulkhead/model/describe.hpp"
+#include "bulkhead/model/terms.hpp"
 
 namespace bulkhead {
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bulkhead/model/describe.hpp"
+
 namespace bulkhead {
 namespace {
 
