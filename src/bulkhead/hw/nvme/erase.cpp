@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <thread>
 
 namespace bulkhead::nvme {
@@ -242,7 +243,9 @@ Erasure erase(Transport& drive, const EraseSettings& settings, const EraseSecret
 EraseVerdict verify(Transport& drive, const Erasure& erasure, std::size_t samples, std::uint64_t seed) {
     EraseVerdict verdict{erasure.before};
     std::vector<std::uint8_t> bytes;
+    std::set<DrivePlace> seen;
     const auto look = [&](DrivePlace place) {
+        if (!seen.insert(place).second) return;
         const NamespacePage& page = erasure.facts.pages.at(place.nsid);
         bytes.assign(SampleSpace{page.bytes(), page.block_bytes}.piece(), 0);
         if (const auto got = drive.read(place.nsid, place.offset, bytes))
