@@ -194,7 +194,8 @@ Result<std::vector<container::DeviceNode>> Drives::nodes(std::span<const std::ui
         const auto drive = find(drives[i]);
         if (!drive) return std::unexpected(drive.error());
         for (const nvme::NamespaceBlock& one : drive->namespaces)
-            nodes.push_back({.path = fmt::format("/dev/nvme{}n{}", i, one.nsid),
+            // By a name that no host has: one that it has must be the same device, or the tenant is not started.
+            nodes.push_back({.path = fmt::format("/dev/drive{}n{}", i, one.nsid),
                              .type = 'b',
                              .major = one.device.major,
                              .minor = one.device.minor});

@@ -48,7 +48,7 @@ public:
     // Remembers what is there, erases, and holds every namespace until `verify` has read them.
     OperationResult wipe(const Wipe& what);
     OperationResult verify(const Verify& what);
-    // Block devices of whole namespaces: /dev/nvme0n1 for the first of these drives. Never what commands can be sent
+    // Block devices of whole namespaces: /dev/drive0n1 for the first of these drives. Never what commands can be sent
     // to the drive by.
     Result<std::vector<container::DeviceNode>> nodes(std::span<const std::uint16_t> drives) const;
     // What is wrong with a drive and was not so at the last look.

@@ -150,8 +150,8 @@ TEST_F(NodeDrives, a_tenant_gets_the_blocks_of_its_namespaces_and_nothing_to_sen
     const std::vector<std::uint16_t> leased{1};
     const auto nodes = drives->nodes(leased);
     ASSERT_TRUE(nodes);
-    EXPECT_THAT(*nodes, ElementsAre(container::DeviceNode{"/dev/nvme0n1", 'b', 259, 0},
-                                    container::DeviceNode{"/dev/nvme0n2", 'b', 259, 1}));
+    EXPECT_THAT(*nodes, ElementsAre(container::DeviceNode{"/dev/drive0n1", 'b', 259, 0},
+                                    container::DeviceNode{"/dev/drive0n2", 'b', 259, 1}));
     EXPECT_TRUE(drives->attach({1, 5}).ok);
     EXPECT_TRUE(drives->detach({1}).ok);
     EXPECT_FALSE(drives->attach({7, 5}).ok);

@@ -68,11 +68,11 @@ TEST_F(GpuDrives, a_tenant_finds_the_blocks_of_its_drive_and_no_other_node) {
                       .drives = {1},
                       .tenant = "acme"};
     start.program.words = {"/bin/sh", "-c",
-                           "echo $BULKHEAD_DRIVES; ls /dev | grep nvme; stat -c '%F %t:%T' /dev/nvme0n2"};
+                           "echo $BULKHEAD_DRIVES; ls /dev | grep -e nvme -e drive; stat -c '%F %t:%T' /dev/drive0n2"};
     const OperationResult started = carry(start);
     ASSERT_TRUE(started.ok) << started.why;
     ASSERT_TRUE(eventually([&] { return !exits_.empty(); }));
-    EXPECT_EQ(exits_[0].output, "/dev/nvme0n1,/dev/nvme0n2\nnvme0n1\nnvme0n2\nblock special file 103:1\n");
+    EXPECT_EQ(exits_[0].output, "/dev/drive0n1,/dev/drive0n2\ndrive0n1\ndrive0n2\nblock special file 103:1\n");
     EXPECT_TRUE(carry(StopTenant{6}).ok);
     EXPECT_TRUE(carry(DetachDrive{1}).ok);
 }
