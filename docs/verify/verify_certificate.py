@@ -290,7 +290,7 @@ def verify(certificate, terms, expected):
         f"({statement['method']}, {statement['bytes']} bytes, {statement['bytesVerified']} read back)",
         f"from {statement['began']} to {statement['ended']}, known as {statement['grade']}; "
         f"{statement.get('bytesUnreachable', 0)} bytes could not be reached by any program",
-    ]
+    ] + [f"{name}: {statement[name]}" for name in ("claim", "samples") if statement.get(name)]
 
 
 def main():

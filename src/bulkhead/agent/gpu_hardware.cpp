@@ -57,12 +57,13 @@ HostPlaces host_places(const std::string& agent_folder) {
 }
 
 GpuHardware::GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vector<nvml::Gpu> gpus,
-                         container::Tenants tenants)
+                         container::Tenants tenants, std::unique_ptr<Drives> drives)
     : settings_{std::move(settings)},
       run_folder_{host_places(settings_.folder).run_folder},
       nvml_{std::move(nvml)},
       watch_{nvml_.watch()},
       gpus_{std::move(gpus)},
+      drives_{std::move(drives)},
       boot_{first_line("/proc/sys/kernel/random/boot_id")},
       tenants_{std::move(tenants)},
       watcher_{[this] { watch_for_errors(); }},
@@ -78,6 +79,9 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
     if (!gpus) return std::unexpected(gpus.error());
     if (gpus->empty())
         return fail(Code::not_found, "NVML is here and shows no GPU", "`nvidia-smi -L` lists GPUs; see dmesg");
+    settings.drives.folder = settings.folder;
+    auto drives = Drives::open(settings.drives);
+    if (!drives) return std::unexpected(drives.error());
     const HostPlaces places = host_places(settings.folder);
     std::error_code failed;
     std::filesystem::create_directories(places.run_folder + "/tenants", failed);
@@ -90,8 +94,8 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
                                              .runtime = settings.runtime,
                                              .cdi = places.run_folder + "/cdi"});
     if (!tenants) return std::unexpected(tenants.error());
-    std::unique_ptr<GpuHardware> hardware{
-        new GpuHardware{std::move(settings), *std::move(nvml), *std::move(gpus), *std::move(tenants)}};
+    std::unique_ptr<GpuHardware> hardware{new GpuHardware{std::move(settings), *std::move(nvml), *std::move(gpus),
+                                                          *std::move(tenants), *std::move(drives)}};
     if (const auto returned = hardware->return_to_modes(); !returned) return std::unexpected(returned.error());
     hardware->end_unused_daemons();
     return hardware;

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "bulkhead/agent/drives.hpp"
 #include "bulkhead/agent/gpu_scrub.hpp"
 #include "bulkhead/agent/hardware.hpp"
 #include "bulkhead/hw/container/tenants.hpp"
@@ -49,6 +50,7 @@ struct GpuHardwareSettings {
     std::int64_t burn_in_passes = 8;        // before a GPU that was quarantined returns
     Duration health_every{10'000};          // how often counters of memory errors are looked at
     Duration sample_every{5'000};           // and everything that is measured for monitoring
+    DriveSettings drives;                   // for tenants; they are in the agent's folder by `folder`
 };
 
 class GpuHardware final : public Hardware {
@@ -66,7 +68,8 @@ public:
     std::optional<Instant> next_due() const override;
 
 private:
-    GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vector<nvml::Gpu> gpus, container::Tenants tenants);
+    GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vector<nvml::Gpu> gpus, container::Tenants tenants,
+                std::unique_ptr<Drives> drives);
 
     OperationResult carry(const CreateInstance& what);
     OperationResult carry(const DestroyInstance& what);
@@ -75,8 +78,8 @@ private:
     OperationResult carry(const Wipe& what);
     OperationResult carry(const Verify& what);
     OperationResult carry(const ResetGpu& what);
-    OperationResult carry(const AttachDrive&) { return none_here("drive"); }
-    OperationResult carry(const DetachDrive&) { return {.ok = true}; }
+    OperationResult carry(const AttachDrive& what) { return drives_->attach(what); }
+    OperationResult carry(const DetachDrive& what) { return drives_->detach(what); }
     OperationResult carry(const AttachFunction&) { return none_here("virtual function"); }
     OperationResult carry(const DetachFunction&) { return {.ok = true}; }
     static OperationResult none_here(std::string_view what);
@@ -87,6 +90,7 @@ private:
     struct Devices {  // of one lease
         std::vector<std::string> uuids;
         std::vector<container::DeviceNode> nodes;
+        std::string drives;  // the tenant's names for what of these are drives
     };
     struct Shared {  // what a tenant needs to be a client of MPS
         std::vector<std::pair<std::string, std::string>> environment;
@@ -148,6 +152,7 @@ private:
     nvml::Nvml nvml_;
     Result<nvml::Nvml::Watch> watch_;  // from the first moment on; or why there is none
     std::vector<nvml::Gpu> gpus_;
+    std::unique_ptr<Drives> drives_;
     std::string boot_;
 
     std::mutex tenants_mutex_;  // guards what follows; only a reset holds it for long

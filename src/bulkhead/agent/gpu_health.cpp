@@ -98,6 +98,7 @@ void GpuHardware::watch_for_errors() {
                 }
         if (due) {
             std::ranges::move(look_at_health(told), std::back_inserter(faults));
+            std::ranges::move(drives_->look(), std::back_inserter(faults));
             next_look = now + std::chrono::milliseconds{settings_.health_every.ms};
         }
         if (faults.empty()) continue;

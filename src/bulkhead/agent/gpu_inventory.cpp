@@ -79,6 +79,9 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
     capability(Capability::time_slicing);
     if (mig) capability(Capability::mig);
     if (is_program(settings_.mps)) capability(Capability::mps);
+    status.drives = drives_->inventory();
+    if (const auto known = drives_->grade())
+        status.capabilities.push_back({Capability::local_nvme, *known, std::nullopt});
     const auto versions = nvml_.versions();
     if (versions && !versions->driver.empty()) status.versions.push_back({Component::driver, versions->driver});
     // One board of several may be of another day.

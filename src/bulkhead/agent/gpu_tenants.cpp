@@ -128,6 +128,8 @@ Result<GpuHardware::Devices> GpuHardware::devices_of(const StartTenant& what) co
                           .mig = container::LeasedGpu::Mig{instance->id, instance->compute_instances.front()}});
         uuids.push_back(instance->uuid);
     }
+    auto drives = drives_->nodes(what.drives);
+    if (!drives) return std::unexpected(drives.error());
     // A simulated GPU has no device nodes: there is nothing to give, and nothing to keep from others.
     if (!nvml_.is_simulated()) {
         const auto majors = container::parse_device_majors(slurp("/proc/devices"));
@@ -137,6 +139,10 @@ Result<GpuHardware::Devices> GpuHardware::devices_of(const StartTenant& what) co
         auto nodes = container::nvidia_nodes(leased, {.majors = *majors, .mig = *minors});
         if (!nodes) return std::unexpected(nodes.error());
         devices.nodes = *std::move(nodes);
+    }
+    for (container::DeviceNode& node : *drives) {
+        devices.drives += (devices.drives.empty() ? "" : ",") + node.path;
+        devices.nodes.push_back(std::move(node));
     }
     return devices;
 }
@@ -162,6 +168,7 @@ Result<TenantSpec> GpuHardware::spec_of(const StartTenant& what, const Devices& 
                         {"NVIDIA_VISIBLE_DEVICES", visible},
                         {"BULKHEAD_LEASE", std::to_string(what.lease)},
                         {"BULKHEAD_TENANT", what.tenant}};
+    if (!devices.drives.empty()) spec.environment.emplace_back("BULKHEAD_DRIVES", devices.drives);
     if (apart) spec.environment.emplace_back("LD_LIBRARY_PATH", fmt::format("{0}/lib64:{0}/lib", driver_folder));
     std::ranges::copy(shared.environment, std::back_inserter(spec.environment));
     for (const std::string& variable : what.program.environment) {

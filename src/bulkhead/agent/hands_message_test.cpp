@@ -169,6 +169,9 @@ TEST(HandsMessage, answers_arrive_as_they_were) {
 
     Polled polled{.boot = "boot-1", .due = Instant{9}};
     polled.news.results = {{.number = 3, .ok = true, .bytes = 5, .bytes_found = 4, .digest = "ab"}};
+    polled.news.results[0].grade = Grade::emulated;
+    polled.news.results[0].firmware = "10.0.13";
+    polled.news.results[0].skipped = {"sanitize-crypto: not claimed"};
     polled.news.faults = {{UnitKind::memory, 1, "Xid 79"}, {UnitKind::memory, 0, "Xid 63", true}};
     polled.news.exits = {{7, 3, "said"}};
     const auto news = read_answer(to_bytes(Answer{polled}));
@@ -178,6 +181,9 @@ TEST(HandsMessage, answers_arrive_as_they_were) {
     EXPECT_EQ(heard.news.faults, polled.news.faults);
     ASSERT_EQ(heard.news.results.size(), 1u);
     EXPECT_EQ(heard.news.results[0].bytes_found, 4);
+    EXPECT_EQ(heard.news.results[0].grade, Grade::emulated);
+    EXPECT_EQ(heard.news.results[0].firmware, "10.0.13");
+    EXPECT_EQ(heard.news.results[0].skipped, polled.news.results[0].skipped);
     EXPECT_EQ(heard.due, Instant{9});
 
     const Error error{Code::corrupt, "what", "remedy"};

@@ -39,6 +39,7 @@ struct AgentOptions {
     std::string hardware = "model", user;
     agent::GpuHardwareSettings gpu;
     std::int64_t grace_seconds = 10;
+    std::string erase = print(ErasePolicy{});
     bool enrol_only = false;
 };
 
@@ -113,6 +114,8 @@ Result<std::unique_ptr<agent::Hands>> start_hands(const AgentOptions& options) {
                                    "--burn-in",      std::to_string(gpu.burn_in_passes),
                                    "--grace",        std::to_string(options.grace_seconds)};
     if (gpu.allow_gpu_reset) words.emplace_back("--allow-gpu-reset");
+    for (const std::string& drive : gpu.drives.tenant) words.insert(words.end(), {"--tenant-drive", drive});
+    words.insert(words.end(), {"--erase", options.erase, "--drive-samples", std::to_string(gpu.drives.erase.samples)});
     if (!gpu.time_slice.empty()) words.insert(words.end(), {"--time-slice", gpu.time_slice});
     return agent::Hands::start(words, asked_to_stop);
 }
@@ -137,6 +140,10 @@ Result<Standing> stand(AgentOptions& options) {
         return std::unexpected(made.error());
     standing.folder = agent::line_folder(options.folder);
     if (options.enrol_only) return standing;
+    if (!parse_erase_policy(options.erase))
+        return fail(Code::invalid, fmt::format("--erase \"{}\" is no list of methods", options.erase),
+                    "each once, with commas between: sanitize-crypto, format-crypto, sanitize-block, format-erase, "
+                    "sanitize-overwrite, host-zeroes");
     auto hands = start_hands(options);
     if (!hands) return std::unexpected(hands.error());
     standing.hands = *std::move(hands);
@@ -268,6 +275,22 @@ void add_agent(Command program, Context& context) {
                     "Seconds between SIGTERM and SIGKILL, for whoever can hear the first. Default: 10.")
         .within(0, 180)
         .type_name("SECONDS");
+    command
+        .add_option("--tenant-drive", options->gpu.drives.tenant,
+                    "An NVMe drive that tenants may have, by its serial number (`bulkhead drives` lists them); "
+                    "model:GLOB for\nall of a model, @FILE for a list. Once for each. All others are left alone, and "
+                    "so is what the machine runs from.")
+        .type_name("SERIAL");
+    command
+        .add_option("--erase", options->erase,
+                    "By which methods drives may be erased, the first that a drive has. Default:\n"
+                    "sanitize-crypto,format-crypto,sanitize-block,format-erase; also: sanitize-overwrite, host-zeroes.")
+        .type_name("METHODS");
+    command
+        .add_option("--drive-samples", options->gpu.drives.erase.samples,
+                    "At how many random places each namespace is read before and after. Default: 2000.")
+        .within(2, 1'000'000)
+        .type_name("COUNT");
     command.add_option("--runtime", options->gpu.runtime, "The OCI runtime. Default: /usr/bin/crun.")
         .type_name("PROGRAM");
     command.add_option("--data", options->folder, "Where identity, journal and model are kept.")

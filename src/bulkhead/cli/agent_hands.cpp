@@ -98,9 +98,20 @@ void add_agent_hands(Command program, Context& context) {
     command.add_option("--time-slice", settings->time_slice, "How long a turn is.").type_name("LENGTH");
     command.add_flag("--allow-gpu-reset", settings->allow_gpu_reset, "Reset them at all.");
     command.add_option("--burn-in", settings->burn_in_passes, "Passes before a GPU returns.").type_name("PASSES");
+    command.add_option("--tenant-drive", settings->drives.tenant, "A drive for tenants.").type_name("SERIAL");
+    auto methods = std::make_shared<std::string>(print(settings->drives.erase.policy));
+    command.add_option("--erase", *methods, "How drives may be erased.").type_name("METHODS");
+    command.add_option("--drive-samples", settings->drives.erase.samples, "Places to read.").type_name("COUNT");
     auto grace_seconds = std::make_shared<std::int64_t>(settings->grace.ms / 1000);
     command.add_option("--grace", *grace_seconds, "Between SIGTERM and SIGKILL.").type_name("SECONDS");
-    command.callback([settings, grace_seconds, &context] {
+    command.callback([settings, grace_seconds, methods, &context] {
+        const auto policy = parse_erase_policy(*methods);
+        if (!policy) {
+            context.status = report(context, Error{Code::invalid, fmt::format("\"{}\" is no list of methods", *methods),
+                                                   "see `bulkhead agent --help`"});
+            return;
+        }
+        settings->drives.erase.policy = *policy;
         settings->grace = Duration{*grace_seconds * 1000};
         context.status = run_hands(*settings, context);
     });

@@ -42,6 +42,8 @@ void add_agent(Command program, Context& context);
 void add_agent_hands(Command program, Context& context);
 void add_scrub(Command program, Context& context);
 void add_probe(Command program, Context& context);
+void add_drives(Command program, Context& context);
+void add_erase_drive(Command program, Context& context);
 
 // Those that ask a server.
 void add_login(Command program, Context& context);  // and logout

@@ -63,6 +63,8 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     add_agent_hands(program, context);
     add_scrub(program, context);
     add_probe(program, context);
+    add_drives(program, context);
+    add_erase_drive(program, context);
     add_login(program, context);
     add_apply(program, context);
     add_run(program, context);

@@ -27,16 +27,19 @@ CleanState state_of(const Plane& plane, std::size_t gpu = 0) {
 
 // A node that was told to wipe, and has not answered.
 struct Silent {
-    Silent() {
+    explicit Silent(UnitKind kind = UnitKind::memory) {
         EXPECT_TRUE(plane.apply(tenant("acme") + "---\n" + tenant("rival")).outcome);
-        EXPECT_TRUE(plane.apply(work_of("train", "acme", "gpu: {count: 1, mechanism: whole}")).outcome);
+        EXPECT_TRUE(
+            plane.apply(work_of("train", "acme", "gpu: {count: 1, mechanism: whole}, storage: {localNvme: 1Gi}"))
+                .outcome);
         plane.settle();
         lease = plane.core->snapshot().leases.front().metadata.name;
         plane.nodes["n0"]->reachable = false;
         EXPECT_TRUE(plane.remove(ObjectKind::workload, "train").outcome);
         for (const Order& order : plane.orders)
             if (const auto* release = std::get_if<Release>(&order.what))
-                if (!release->wipes.empty()) task = release->wipes.front();
+                for (const WipeTask& wipe : release->wipes)
+                    if (wipe.kind == kind) task = wipe;
         EXPECT_EQ(task.lease, lease);
         EXPECT_EQ(task.tenants.size(), 1u);
         EXPECT_TRUE(evidence::is_pseudonym(task.tenants.at(0))) << "whose, for those alone who may know";
@@ -94,6 +97,7 @@ TEST(Evidence, of_anything_else_than_what_was_ordered_makes_it_quarantined) {
         {"another unit", [](Silent& s) { s.statement.unit = "drive0"; }},
         {"a wipe that failed", [](Silent& s) { s.statement.result = evidence::WipeResult::failed; }},
         {"more than a simulated node can show", [](Silent& s) { s.statement.grade = Grade::silicon; }},
+        {"a GPU that somebody emulates, which nobody can", [](Silent& s) { s.statement.grade = Grade::emulated; }},
     };
     for (const auto& [says, change] : rows) {
         Silent node;
@@ -101,6 +105,18 @@ TEST(Evidence, of_anything_else_than_what_was_ordered_makes_it_quarantined) {
         node.answer();
         EXPECT_EQ(state_of(node.plane, node.task.device), CleanState::quarantined) << says;
         EXPECT_EQ(node.plane.logged("wipe-failed"), 1) << says;
+    }
+}
+
+// A software machine's drives behind a real kernel's driver are more than a model's, and say so.
+TEST(Evidence, of_an_emulated_drive_counts_in_a_simulated_fleet_and_that_of_silicon_does_not) {
+    for (const auto& [grade, state] :
+         {std::pair{Grade::emulated, CleanState::available}, std::pair{Grade::simulated, CleanState::available},
+          std::pair{Grade::silicon, CleanState::quarantined}}) {
+        Silent node{UnitKind::drive};
+        node.statement.grade = grade;
+        node.answer();
+        EXPECT_EQ(node.plane.node("n0").status.drives[0].state, state) << word(grade);
     }
 }
 

@@ -178,7 +178,9 @@ Result<evidence::WipeStatement> check_evidence(const Core::State& state, const N
         return fail(Code::invalid, "the statement names another lease or other tenants than the order did");
     if (ordered.burn_in && report.verified && statement->method.find("burn-in") == std::string::npos)
         return fail(Code::invalid, "a burn-in was ordered, and the statement says nothing of one");
-    if (state.settings.simulated_fleet && statement->grade != Grade::simulated)
+    // Its drives may be a software machine's, behind a real kernel's driver.
+    const bool by_emulation = device.kind == UnitKind::drive && statement->grade == Grade::emulated;
+    if (state.settings.simulated_fleet && statement->grade != Grade::simulated && !by_emulation)
         return fail(Code::invalid, "a simulated node cannot show more than a simulation");
     if ((statement->result == evidence::WipeResult::verified) != report.verified)
         return fail(Code::invalid, "the statement and the report do not agree on the result");

@@ -159,6 +159,12 @@ void say_what_is_proven(Verified& verified) {
     if (is_pseudonym(record.tenant) && verified.tenant != record.tenant)
         verified.proven.push_back(
             fmt::format("it was {} that had used it, here called {}", verified.tenant, record.tenant));
+    if (!wipe.claim.empty())
+        verified.proven.push_back(fmt::format("what the node claims for this method: {}", wipe.claim));
+    for (const std::string& skipped : wipe.skipped)
+        verified.proven.push_back(fmt::format("it was not wiped by {}", skipped));
+    if (!wipe.samples.empty())
+        verified.not_proven.push_back(fmt::format("that every byte of it is empty: {}", wipe.samples));
     if (wipe.bytes_unreachable > 0)
         verified.not_proven.push_back(
             fmt::format("anything about {} bytes of it that no program can reach", wipe.bytes_unreachable));

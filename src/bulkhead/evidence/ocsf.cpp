@@ -359,6 +359,8 @@ private:
         write_text(json_, "serial", statement_->serial);
         write_text(json_, "driver", statement_->driver);
         write_text(json_, "vbios", statement_->vbios);
+        write_text(json_, "firmware", statement_->firmware);
+        write_text(json_, "claim", statement_->claim);
         write_text(json_, "agent", statement_->agent_version);
         json_.member("evidence_key", record_.evidence->key);
         json_.end_object();

@@ -45,6 +45,13 @@ struct WipeStatement {
     std::string serial;  // of the board, as its maker counts
     std::string driver;  // version
     std::string vbios;   // version
+    // Of a drive.
+    std::string firmware;              // revision, as the drive names it
+    std::string command;               // what was sent to it: "admin 80h nsid 1 cdw10 200h"
+    std::string status;                // what it answered: status codes, or the words of its Sanitize log
+    std::vector<std::string> skipped;  // "sanitize-crypto: the drive does not claim it (SANICAP 0x0)"
+    std::string samples;               // where it was looked at before and after, and what that can miss
+    std::string claim;                 // what the method and this verification allow to say; of a failed one, nothing
 
     static constexpr void describe(auto&& field) {
         field("node", &WipeStatement::node, "The node that states this.",
@@ -79,6 +86,15 @@ struct WipeStatement {
         field("serial", &WipeStatement::serial, "Serial number of the board.", Rule{.format = Format::line});
         field("driver", &WipeStatement::driver, "Version of the driver.", Rule{.format = Format::line});
         field("vbios", &WipeStatement::vbios, "Version of the board's firmware.", Rule{.format = Format::line});
+        field("firmware", &WipeStatement::firmware, "Revision of the drive's firmware.", Rule{.format = Format::line});
+        field("command", &WipeStatement::command, "The commands that were sent to the drive.",
+              Rule{.format = Format::line});
+        field("status", &WipeStatement::status, "What the drive answered to them.", Rule{.format = Format::line});
+        field("skipped", &WipeStatement::skipped, "Methods that were passed over, and why.",
+              Rule{.format = Format::line});
+        field("samples", &WipeStatement::samples, "Where the drive was read before and after, and what that can miss.",
+              Rule{.format = Format::line});
+        field("claim", &WipeStatement::claim, "What may be claimed of this wipe.", Rule{.format = Format::line});
     }
     friend bool operator==(const WipeStatement&, const WipeStatement&) = default;
 };

@@ -143,6 +143,9 @@ private:
         std::string reset;      // how that went, for the evidence; empty: nothing is known of it
         bool drained = false;   // its device was, while it went on
         std::string device, model, board, serial, driver, vbios, method, unreachable, digest;
+        std::string firmware, command, status, samples, claim;
+        std::vector<std::string> skipped;
+        std::optional<Grade> grade;  // of the device
         std::int64_t bytes = 0, bytes_unreachable = 0;
         std::optional<std::int64_t> bytes_found;  // before the first pass
     };

@@ -28,8 +28,8 @@ WipeReport report_of(const WipeTask& task, bool verified, std::string why) {
 }
 
 // In a statement, which is lines of text; what a program printed may be anything.
-std::string one_line(std::string_view text) {
-    constexpr std::size_t most = 200;
+constexpr std::size_t words_of_a_drive_max = 500;
+std::string one_line(std::string_view text, std::size_t most = 200) {
     std::string line{text.substr(0, most)};
     for (char& byte : line)
         if (byte < ' ' || byte > '~') byte = byte == '\n' || byte == '\t' ? ' ' : '?';
@@ -161,10 +161,17 @@ void Executor::wipe_answered(Instant now, Outcome& out, const Flight& flight, co
     if (!result.serial.empty()) work.serial = result.serial;
     if (!result.driver.empty()) work.driver = result.driver;
     if (!result.vbios.empty()) work.vbios = result.vbios;
+    if (!result.firmware.empty()) work.firmware = result.firmware;
+    if (!result.command.empty()) work.command = result.command;
+    if (!result.status.empty()) work.status = result.status;
+    if (!result.samples.empty()) work.samples = result.samples;
+    if (!result.claim.empty()) work.claim = result.claim;
+    if (result.grade) work.grade = result.grade;
     const auto* wipe = std::get_if<Wipe>(&flight.operation.what);
     if (wipe != nullptr) {
         if (!result.method.empty()) work.method = result.method;
         work.bytes = result.bytes;
+        work.skipped = result.skipped;
         work.bytes_unreachable = result.bytes_unreachable;
         work.unreachable = result.unreachable;
         if (!work.bytes_found) work.bytes_found = result.bytes_found;
@@ -248,6 +255,8 @@ void Executor::answer_wipe(Instant now, Outcome& out, Key ticket, const std::str
     std::string method = work.method.empty() ? "none" : work.method;
     if (work.second_pass || wipe.second_pass) method += ", second pass";
     if (wipe.reset) method += ", " + (work.reset.empty() ? "after a GPU reset of which nothing is known" : work.reset);
+    std::vector<std::string> skipped;
+    for (const std::string& one : work.skipped) skipped.push_back(one_line(one, words_of_a_drive_max));
     const evidence::WipeStatement statement{
         .node = identity_.node,
         .device = work.device.empty() ? print(device) : work.device,
@@ -266,12 +275,18 @@ void Executor::answer_wipe(Instant now, Outcome& out, Key ticket, const std::str
         .digest = work.digest,
         .ticket = ticket,
         .result = verified ? evidence::WipeResult::verified : evidence::WipeResult::failed,
-        .grade = identity_.grade,
+        .grade = work.grade.value_or(identity_.grade),
         .agent_version = identity_.agent_version,
         .board = work.board,
         .serial = work.serial,
         .driver = work.driver,
-        .vbios = work.vbios};
+        .vbios = work.vbios,
+        .firmware = one_line(work.firmware, words_of_a_drive_max),
+        .command = one_line(work.command, words_of_a_drive_max),
+        .status = one_line(work.status, words_of_a_drive_max),
+        .skipped = std::move(skipped),
+        .samples = one_line(work.samples, words_of_a_drive_max),
+        .claim = verified ? one_line(work.claim, words_of_a_drive_max) : ""};  // of what failed, nothing is claimed
     WipeReport answer = report_of(wipe.task, verified, why_not);
     answer.evidence = evidence::sign_statement(key_, evidence::statement_text(statement));
     add(out, journal::WipeAnswered{answer, true});

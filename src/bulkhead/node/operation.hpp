@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "bulkhead/model/terms.hpp"
 #include "bulkhead/node/order.hpp"
 
 namespace bulkhead {
@@ -92,6 +93,14 @@ struct OperationResult {
     std::string unreachable;     // whose those are
     std::string digest;          // of a Verify: of what was read back
     std::optional<Saved> saved;  // of a StopTenant that was to save the work
+    // Of a drive; for the evidence.
+    std::optional<Grade> grade;        // how this device's results are known; nothing: as the node's others are
+    std::string firmware;              // of the drive
+    std::string command;               // as it was sent
+    std::string status;                // what the drive answered
+    std::vector<std::string> skipped;  // stronger methods, and why not by them
+    std::string samples;               // where was looked, and what that can miss
+    std::string claim;                 // what may be said of it once it is verified
 };
 
 }  // namespace bulkhead

@@ -1,0 +1,218 @@
+#include "bulkhead/agent/drives.hpp"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "bulkhead/agent/disk.hpp"
+#include "bulkhead/hw/nvme/in_use.hpp"
+
+namespace bulkhead::agent {
+
+namespace {
+
+constexpr std::string_view by_model = "model:";
+constexpr std::string_view places_file = "/drives";  // in the agent's folder; a line for each: bytes and serial number
+constexpr int free_tries = 50;                       // udev looks into every drive that has changed
+constexpr std::chrono::milliseconds free_every{200};
+
+std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\r' || text.back() == '\t')) text.remove_suffix(1);
+    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+    return text;
+}
+
+Result<std::vector<nvme::Drive>> tenant_drives(const DriveSettings& settings) {
+    auto found = nvme::discover(settings.tree);
+    if (!found) return std::unexpected(found.error());
+    std::vector<nvme::Drive> drives;
+    for (nvme::Drive& drive : found->drives) {
+        if (!is_tenant_drive(drive, settings.tenant)) continue;
+        if (drive.is_system) {
+            if (std::ranges::find(settings.tenant, drive.serial) == settings.tenant.end()) continue;
+            return fail(Code::denied, fmt::format("{} is what this machine runs from", drive.serial),
+                        "leave it out of --tenant-drive");
+        }
+        drives.push_back(std::move(drive));
+    }
+    return drives;
+}
+
+}  // namespace
+
+bool is_tenant_drive(const nvme::Drive& drive, std::span<const std::string> list) {
+    return std::ranges::any_of(list, [&](const std::string& named) {
+        if (!named.starts_with(by_model)) return named == drive.serial;
+        return ::fnmatch(named.c_str() + by_model.size(), drive.model.c_str(), 0) == 0;
+    });
+}
+
+Result<std::vector<std::string>> expand_drive_list(std::span<const std::string> list) {
+    std::vector<std::string> all;
+    for (const std::string& named : list) {
+        if (!named.starts_with('@')) {
+            all.push_back(named);
+            continue;
+        }
+        std::ifstream file{named.substr(1)};
+        if (!file)
+            return fail(Code::not_found, fmt::format("{} cannot be read", named.substr(1)),
+                        "it lists tenants' drives, one serial number or model:GLOB on a line");
+        for (std::string line; std::getline(file, line);)
+            if (const std::string_view word = trimmed(line); !word.empty() && word.front() != '#')
+                all.emplace_back(word);
+    }
+    return all;
+}
+
+Result<std::unique_ptr<Drives>> Drives::open(DriveSettings settings) {
+    auto list = expand_drive_list(settings.tenant);
+    if (!list) return std::unexpected(list.error());
+    settings.tenant = *std::move(list);
+    const auto there = tenant_drives(settings);
+    if (!there) return std::unexpected(there.error());
+    const std::string path = settings.folder + std::string{places_file};
+    std::vector<Place> places;
+    std::ifstream file{path};
+    for (std::string line; std::getline(file, line);) {
+        const std::size_t space = line.find(' ');
+        Place place{.serial = space == std::string::npos ? "" : line.substr(space + 1), .bytes = 0};
+        place.bytes = std::strtoll(line.c_str(), nullptr, 10);
+        if (place.serial.empty() || place.bytes < 0)
+            return fail(Code::corrupt, path + " is damaged",
+                        "restore it: it says which drive has which number; with another one, the control plane takes "
+                        "one drive for another");
+        places.push_back(std::move(place));
+    }
+    bool changed = false;
+    for (const nvme::Drive& drive : *there) {
+        const auto bytes = static_cast<std::int64_t>(drive.bytes());
+        const auto known = std::ranges::find(places, drive.serial, &Place::serial);
+        if (known == places.end()) {
+            places.push_back({drive.serial, bytes});
+            changed = true;
+        } else if (bytes != 0 && std::exchange(known->bytes, bytes) != bytes) {
+            changed = true;
+        }
+    }
+    if (changed) {
+        std::string text;
+        for (const Place& place : places) text += fmt::format("{} {}\n", place.bytes, place.serial);
+        if (auto written = write_whole(path, text); !written) return std::unexpected(written.error());
+        if (auto synced = sync_directory(path); !synced) return std::unexpected(synced.error());
+    }
+    return std::unique_ptr<Drives>{new Drives{std::move(settings), std::move(places)}};
+}
+
+std::vector<NodeDrive> Drives::inventory() const {
+    std::vector<NodeDrive> drives;
+    for (const Place& place : places_)
+        drives.push_back({.serial = place.serial, .size = {place.bytes}, .state = {}, .lease = {}});
+    return drives;
+}
+
+std::optional<Grade> Drives::grade() const {
+    const auto there = tenant_drives(settings_);
+    if (!there || there->empty()) return std::nullopt;
+    return std::ranges::any_of(*there, &nvme::Drive::is_emulated) ? Grade::emulated : Grade::silicon;
+}
+
+Result<nvme::Drive> Drives::find(std::uint16_t number) const {
+    if (number >= places_.size())
+        return fail(Code::not_found, fmt::format("there is no drive {} here; there are {}", number, places_.size()),
+                    "");
+    const std::string& serial = places_[number].serial;
+    auto found = nvme::discover(settings_.tree);
+    if (!found) return std::unexpected(found.error());
+    std::vector<nvme::Drive> here;
+    for (nvme::Drive& drive : found->drives)
+        if (drive.serial == serial) here.push_back(std::move(drive));
+    if (here.empty()) {
+        std::string elsewhere;
+        for (const nvme::AbsentDriver& one : found->without)
+            elsewhere += fmt::format("; the controller at {} is {}", one.address,
+                                     one.driver.empty() ? "nobody's" : "bound to " + one.driver);
+        return fail(Code::unavailable, fmt::format("{} is gone from this machine{}", serial, elsewhere),
+                    "put it back, or take it out of the fleet");
+    }
+    if (here.size() > 1)
+        return fail(Code::conflict,
+                    fmt::format("{} controllers say that they are {}: at {} and {}", here.size(), serial,
+                                here[0].address, here[1].address),
+                    "leave one of them");
+    if (here[0].is_system)
+        return fail(Code::denied, fmt::format("{} is what this machine runs from", serial), "leave it out");
+    if (!is_tenant_drive(here[0], settings_.tenant))
+        return fail(Code::denied, fmt::format("{} is no longer among the drives for tenants", serial),
+                    "name it with --tenant-drive");
+    if (here[0].state == "dead" || here[0].state == "deleting")
+        return fail(Code::unavailable, fmt::format("the kernel calls {} {}", serial, here[0].state), "see dmesg");
+    return std::move(here[0]);
+}
+
+// The kernel stops nobody who erases a drive that somebody uses.
+Result<> Drives::wait_until_free(const nvme::Drive& drive) const {
+    for (int tries = free_tries;; --tries) {
+        const std::vector<std::string> users = nvme::users_of(settings_.tree, drive);
+        if (users.empty()) return {};
+        const bool may_pass = std::ranges::all_of(
+            users, [](const std::string& user) { return user.find(" is open in process ") != std::string::npos; });
+        if (tries == 0 || !may_pass)
+            return fail(Code::conflict, fmt::format("{} is in use: {}", drive.serial, fmt::join(users, "; ")),
+                        "end that; it may be no drive for tenants");
+        if (settings_.clock.sleep)
+            settings_.clock.sleep(free_every);
+        else
+            std::this_thread::sleep_for(free_every);
+    }
+}
+
+OperationResult Drives::attach(const AttachDrive& what) {
+    const auto drive = find(what.drive);
+    if (!drive) return {.ok = false, .why = drive.error().what};
+    if (drive->namespaces.empty())
+        return {.ok = false, .why = fmt::format("{} has no namespace with a block device", drive->serial)};
+    if (const auto is_free = wait_until_free(*drive); !is_free) return {.ok = false, .why = is_free.error().what};
+    return {.ok = true};
+}
+
+OperationResult Drives::detach(const DetachDrive& what) {
+    const auto drive = find(what.drive);
+    if (!drive) return {.ok = true};  // nobody has what is not there
+    if (const auto is_free = wait_until_free(*drive); !is_free) return {.ok = false, .why = is_free.error().what};
+    return {.ok = true};
+}
+
+Result<std::vector<container::DeviceNode>> Drives::nodes(std::span<const std::uint16_t> drives) const {
+    std::vector<container::DeviceNode> nodes;
+    for (std::size_t i = 0; i < drives.size(); ++i) {
+        const auto drive = find(drives[i]);
+        if (!drive) return std::unexpected(drive.error());
+        for (const nvme::NamespaceBlock& one : drive->namespaces)
+            // By a name that no host has: one that it has must be the same device, or the tenant is not started.
+            nodes.push_back({.path = fmt::format("/dev/drive{}n{}", i, one.nsid),
+                             .type = 'b',
+                             .major = one.device.major,
+                             .minor = one.device.minor});
+    }
+    return nodes;
+}
+
+std::vector<FaultReport> Drives::look() {
+    std::vector<FaultReport> faults;
+    for (std::uint16_t number = 0; number < places_.size(); ++number) {
+        const auto drive = find(number);
+        const std::string why = drive ? "" : drive.error().what;
+        const std::scoped_lock lock{mutex_};
+        if (std::exchange(told_[number], why) != why && !why.empty())
+            faults.push_back({.kind = UnitKind::drive, .device = number, .why = why});
+    }
+    return faults;
+}
+
+}  // namespace bulkhead::agent

@@ -1,0 +1,83 @@
+// The drives of a node that tenants may have: which they are, who uses them, how they are erased and read back. Only
+// drives that the command line of this half names are tenants' drives; what the machine itself runs from never is.
+//
+// What is clean and what is leased is known by a drive's number, and the kernel gives out names anew at every boot. So
+// the numbers are the node's own, kept in its folder: a serial number keeps the one it had first, and a drive that is
+// gone leaves its place empty and is a fault.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bulkhead/hw/container/spec.hpp"
+#include "bulkhead/hw/nvme/erase.hpp"
+#include "bulkhead/hw/nvme/kernel_transport.hpp"
+#include "bulkhead/model/node.hpp"
+#include "bulkhead/node/operation.hpp"
+#include "bulkhead/node/report.hpp"
+
+namespace bulkhead::agent {
+
+struct DriveSettings {
+    // Serial numbers; or "model:GLOB", for all of a kind; or "@FILE" with one of either on each line. None: no drive is
+    // a tenant's.
+    std::vector<std::string> tenant;
+    nvme::EraseSettings erase;
+    std::string folder;  // the agent's own
+    nvme::Tree tree;
+    std::function<Result<std::unique_ptr<nvme::Transport>>(const nvme::Tree&, const nvme::Drive&)> open =
+        nvme::open_drive;
+    nvme::EraseClock clock;
+};
+
+class Drives {
+public:
+    static Result<std::unique_ptr<Drives>> open(DriveSettings settings);
+
+    std::vector<NodeDrive> inventory() const;  // by their numbers
+    std::optional<Grade> grade() const;        // the weakest of those that are here; none: there is none
+
+    OperationResult attach(const AttachDrive& what);
+    OperationResult detach(const DetachDrive& what);
+    // Remembers what is there, erases, and holds every namespace until `verify` has read them.
+    OperationResult wipe(const Wipe& what);
+    OperationResult verify(const Verify& what);
+    // Block devices of whole namespaces: /dev/drive0n1 for the first of these drives. Never what commands can be sent
+    // to the drive by.
+    Result<std::vector<container::DeviceNode>> nodes(std::span<const std::uint16_t> drives) const;
+    // What is wrong with a drive and was not so at the last look.
+    std::vector<FaultReport> look();
+
+private:
+    struct Place {
+        std::string serial;
+        std::int64_t bytes = 0;  // as it was when last seen
+    };
+    struct Wiped {  // between a wipe and its verification
+        std::unique_ptr<nvme::Transport> transport;
+        nvme::Erasure erasure;
+    };
+    Drives(DriveSettings settings, std::vector<Place> places)
+        : settings_{std::move(settings)}, places_{std::move(places)} {}
+    Result<nvme::Drive> find(std::uint16_t number) const;
+    Result<> wait_until_free(const nvme::Drive& drive) const;
+
+    DriveSettings settings_;
+    std::vector<Place> places_;
+    std::mutex mutex_;  // guards what follows
+    std::map<std::uint16_t, Wiped> wiped_;
+    std::map<std::uint16_t, std::string> told_;
+};
+
+// Whether the list names it; what it is besides is for others to say.
+bool is_tenant_drive(const nvme::Drive& drive, std::span<const std::string> list);
+// With files in it replaced by their lines.
+Result<std::vector<std::string>> expand_drive_list(std::span<const std::string> list);
+
+}  // namespace bulkhead::agent

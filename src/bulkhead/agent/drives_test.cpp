@@ -1,0 +1,208 @@
+// A node's drives over a machine in a folder and scripted drives: who has which number, who is left alone, and what a
+// wipe says that an executor signs.
+#include "bulkhead/agent/drives.hpp"
+
+#include <gmock/gmock.h>
+
+#include <deque>
+#include <filesystem>
+
+#include "bulkhead/evidence/statement.hpp"
+#include "bulkhead/hw/nvme/scripted_drive_test.hpp"
+#include "bulkhead/hw/nvme/tree_test.hpp"
+#include "bulkhead/node/executor.hpp"
+
+namespace bulkhead::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class NodeDrives : public ::testing::Test {
+protected:
+    explicit NodeDrives(const std::string& machine = "lab") : machine_{machine} {
+        std::filesystem::create_directories(machine_.folder() / "agent");
+        for (const char* serial : {"LAB-NVME-0", "LAB-NVME-1", "TENANT-A", "TENANT-B", "SYSTEM-A"})
+            scripted_[serial].serial = serial;
+        settings_.folder = machine_.folder() / "agent";
+        settings_.tree = machine_.tree();
+        settings_.erase.samples = 100;
+        settings_.open = [this](const nvme::Tree&,
+                                const nvme::Drive& drive) -> Result<std::unique_ptr<nvme::Transport>> {
+            return std::make_unique<nvme::ScriptedTransport>(scripted_.at(drive.serial));
+        };
+        settings_.clock.sleep = [](std::chrono::milliseconds) {};
+    }
+    std::unique_ptr<Drives> open(std::vector<std::string> tenant) {
+        settings_.tenant = std::move(tenant);
+        auto opened = Drives::open(settings_);
+        EXPECT_TRUE(opened) << opened.error().what;
+        return opened ? *std::move(opened) : nullptr;
+    }
+    static std::vector<std::string> serials(const Drives& drives) {
+        std::vector<std::string> found;
+        for (const NodeDrive& drive : drives.inventory()) found.push_back(drive.serial);
+        return found;
+    }
+    // As an executor of a node with simulated GPUs has it done.
+    static WipeReport wipe(Drives& drives, std::uint16_t number) {
+        Executor executor{
+            {.node = "n", .grade = Grade::simulated}, *evidence::SigningKey::from_seed(std::string(32, 'k')), {}};
+        std::deque<Operation> begun;
+        WipeReport answer;
+        const auto take = [&](const Outcome& outcome) {
+            begun.insert(begun.end(), outcome.begin.begin(), outcome.begin.end());
+            for (const Report& report : outcome.reports)
+                if (const auto* wiped = std::get_if<WipeReport>(&report.what)) answer = *wiped;
+        };
+        take(executor.resume({}, "boot"));
+        take(executor.on_order({}, {1, Sanitize{{{UnitKind::drive, number, 0, 1, key_of(1, 1)}}}}));
+        for (; !begun.empty(); begun.pop_front()) {
+            OperationResult result;
+            if (const auto* wiping = std::get_if<Wipe>(&begun.front().what)) result = drives.wipe(*wiping);
+            if (const auto* reading = std::get_if<Verify>(&begun.front().what)) result = drives.verify(*reading);
+            result.number = begun.front().number;
+            take(executor.on_result({}, result));
+        }
+        return answer;
+    }
+
+    nvme::UnpackedTree machine_;
+    std::map<std::string, nvme::ScriptedDrive> scripted_;
+    DriveSettings settings_;
+};
+class ServerDrives : public NodeDrives {
+protected:
+    ServerDrives() : NodeDrives{"server"} {}
+};
+
+TEST_F(NodeDrives, a_wipe_is_verified_and_its_evidence_says_by_what_how_and_how_well_known) {
+    const auto drives = open({"LAB-NVME-0"});
+    const WipeReport wiped = wipe(*drives, 0);
+    ASSERT_TRUE(wiped.verified) << wiped.why;
+    const auto said = evidence::read_statement(wiped.evidence.statement);
+    ASSERT_TRUE(said) << said.error().what;
+    EXPECT_EQ(said->device, "LAB-NVME-0");
+    EXPECT_EQ(said->model, "QEMU NVMe Ctrl");
+    EXPECT_EQ(said->firmware, "10.0.13");
+    EXPECT_EQ(said->method, "nvme-format-erase");
+    EXPECT_EQ(said->grade, Grade::emulated) << "its GPUs are simulated; the drive is QEMU's";
+    EXPECT_EQ(said->command, "admin 80h nsid 1h cdw10 00000200h");
+    EXPECT_EQ(said->status, "00h (success)");
+    EXPECT_EQ(said->skipped.size(), 3u);
+    EXPECT_EQ(said->claim, "user data erase via Format (Purge per SP 800-88r1, since withdrawn)");
+    EXPECT_THAT(said->samples, HasSubstr("all have missed it with probability 3.7e-01"));
+    EXPECT_EQ(said->bytes, 4 << 20);
+    EXPECT_GT(said->bytes_verified, 0);
+    EXPECT_EQ(said->digest.size(), 64u);
+}
+
+TEST_F(NodeDrives, a_drive_that_lies_is_wiped_twice_and_then_quarantined_without_a_claim) {
+    const auto drives = open({"LAB-NVME-0"});
+    scripted_["LAB-NVME-0"].lies = {1};
+    const WipeReport wiped = wipe(*drives, 0);
+    EXPECT_FALSE(wiped.verified);
+    EXPECT_THAT(wiped.why, HasSubstr("left after a second pass"));
+    const auto said = evidence::read_statement(wiped.evidence.statement);
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->claim, "");
+    EXPECT_EQ(said->result, evidence::WipeResult::failed);
+    EXPECT_EQ(scripted_["LAB-NVME-0"].received.size(), 2u);
+}
+
+TEST_F(NodeDrives, a_verification_needs_a_wipe_of_this_very_process) {
+    const auto drives = open({"LAB-NVME-0"});
+    EXPECT_FALSE(drives->verify({UnitKind::drive, 0, 0, 1, 1}).ok);
+    ASSERT_TRUE(drives->wipe({UnitKind::drive, 0, 0, 1}).ok);
+    EXPECT_TRUE(drives->verify({UnitKind::drive, 0, 0, 1, 1}).ok);
+    EXPECT_FALSE(drives->verify({UnitKind::drive, 0, 0, 1, 1}).ok) << "one wipe answers one verification";
+}
+
+TEST_F(NodeDrives, a_number_stays_with_its_serial_over_reboots_and_pulled_drives) {
+    EXPECT_THAT(serials(*open({"LAB-NVME-0"})), ElementsAre("LAB-NVME-0"));
+    EXPECT_THAT(serials(*open({"model:QEMU*"})), ElementsAre("LAB-NVME-0", "LAB-NVME-1"));
+    machine_.remove("sys/class/nvme/nvme1");  // LAB-NVME-0 is pulled
+    const auto drives = open({"model:QEMU*"});
+    EXPECT_THAT(serials(*drives), ElementsAre("LAB-NVME-0", "LAB-NVME-1"));
+    EXPECT_EQ(drives->inventory()[0].size.bytes, 256 << 20) << "as it was";
+    const auto faults = drives->look();
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_EQ(faults[0].kind, UnitKind::drive);
+    EXPECT_EQ(faults[0].device, 0);
+    EXPECT_THAT(faults[0].why, HasSubstr("LAB-NVME-0 is gone from this machine"));
+    EXPECT_THAT(drives->look(), IsEmpty()) << "said once";
+    const OperationResult refused = drives->wipe({UnitKind::drive, 0, 0, 1});
+    EXPECT_FALSE(refused.ok);
+    EXPECT_TRUE(refused.untouched);
+    EXPECT_TRUE(drives->wipe({UnitKind::drive, 1, 0, 1}).ok) << "the other one is where it was";
+    EXPECT_THAT(scripted_["LAB-NVME-0"].received, IsEmpty());
+}
+
+TEST_F(NodeDrives, two_that_say_the_same_serial_are_nobodys) {
+    machine_.put("sys/class/nvme/nvme0/serial", "LAB-NVME-0");
+    const auto drives = open({"LAB-NVME-0"});
+    EXPECT_THAT(drives->wipe({UnitKind::drive, 0, 0, 1}).why, HasSubstr("2 controllers say that they are LAB-NVME-0"));
+}
+
+TEST_F(NodeDrives, a_tenant_gets_the_blocks_of_its_namespaces_and_nothing_to_send_commands_by) {
+    const auto drives = open({"LAB-NVME-0", "LAB-NVME-1"});
+    const std::vector<std::uint16_t> leased{1};
+    const auto nodes = drives->nodes(leased);
+    ASSERT_TRUE(nodes);
+    EXPECT_THAT(*nodes, ElementsAre(container::DeviceNode{"/dev/drive0n1", 'b', 259, 0},
+                                    container::DeviceNode{"/dev/drive0n2", 'b', 259, 1}));
+    EXPECT_TRUE(drives->attach({1, 5}).ok);
+    EXPECT_TRUE(drives->detach({1}).ok);
+    EXPECT_FALSE(drives->attach({7, 5}).ok);
+}
+
+TEST_F(NodeDrives, without_a_list_no_drive_is_a_tenants) {
+    const auto drives = open({});
+    EXPECT_THAT(drives->inventory(), IsEmpty());
+    EXPECT_FALSE(drives->grade());
+    EXPECT_FALSE(drives->wipe({UnitKind::drive, 0, 0, 1}).ok);
+}
+
+TEST_F(NodeDrives, a_list_may_be_a_file) {
+    machine_.put("list", "# tenants' drives\n LAB-NVME-1\r\n\nmodel:Other*");
+    EXPECT_THAT(serials(*open({"@" + (machine_.folder() / "list").string()})), ElementsAre("LAB-NVME-1"));
+    settings_.tenant = {"@/nowhere"};
+    EXPECT_FALSE(Drives::open(settings_));
+}
+
+TEST_F(ServerDrives, what_the_machine_runs_from_is_never_a_tenants) {
+    EXPECT_THAT(serials(*open({"model:*"})), ElementsAre("TENANT-A", "TENANT-B"));
+    settings_.tenant = {"SYSTEM-A"};
+    const auto refused = Drives::open(settings_);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().what, "SYSTEM-A is what this machine runs from");
+}
+
+TEST_F(ServerDrives, a_drive_that_is_mounted_is_left_alone) {
+    const auto drives = open({"TENANT-B"});
+    const OperationResult refused = drives->wipe({UnitKind::drive, 0, 0, 1});
+    EXPECT_FALSE(refused.ok);
+    EXPECT_TRUE(refused.untouched);
+    EXPECT_THAT(refused.why, HasSubstr("nvme0n2p1 is mounted on /data (of process 812)"));
+    EXPECT_FALSE(drives->attach({0, 5}).ok);
+    EXPECT_FALSE(drives->detach({0}).ok);
+    EXPECT_THAT(scripted_["TENANT-B"].received, IsEmpty());
+}
+
+TEST_F(ServerDrives, a_drive_given_to_a_virtual_machine_says_where_it_may_be) {
+    const auto drives = open({"TENANT-A"});
+    EXPECT_EQ(drives->grade(), Grade::silicon);
+    machine_.remove("sys/class/nvme/nvme2");
+    EXPECT_THAT(drives->look().at(0).why, HasSubstr("the controller at 0000:05:00.0 is bound to vfio-pci"));
+}
+
+TEST_F(NodeDrives, a_damaged_list_of_numbers_stops_the_agent) {
+    open({"LAB-NVME-0"});
+    machine_.put("agent/drives", "nonsense");
+    settings_.tenant = {"LAB-NVME-0"};
+    EXPECT_FALSE(Drives::open(settings_));
+}
+
+}  // namespace
+}  // namespace bulkhead::agent

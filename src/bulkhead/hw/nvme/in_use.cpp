@@ -1,0 +1,186 @@
+#include "bulkhead/hw/nvme/in_use.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "bulkhead/hw/nvme/sysfs.hpp"
+
+namespace bulkhead::nvme {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Mount {
+    DeviceNumber device;
+    std::string at, source;
+};
+
+// mountinfo: id parent major:minor root point options [fields] - type source options
+std::vector<Mount> parse_mounts(const std::string& text) {
+    std::vector<Mount> mounts;
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words{line};
+        std::string id, parent, device, root, at, word, type, source;
+        words >> id >> parent >> device >> root >> at;
+        while (words >> word && word != "-") {
+        }
+        words >> type >> source;
+        if (const auto number = parse_device_number(device)) mounts.push_back({*number, at, source});
+    }
+    return mounts;
+}
+
+std::string last_word(std::string_view path) { return std::string{path.substr(path.rfind('/') + 1)}; }
+
+// Devices of one drive: its namespaces and their partitions, by number and by name.
+class Devices {
+public:
+    explicit Devices(const Drive& drive) {
+        for (const NamespaceBlock& one : drive.namespaces) {
+            add(one.device);
+            names_["ng" + one.device.name.substr(4)] = one.device.name;  // the same without a block layer
+            for (const BlockDevice& part : one.partitions) add(part);
+        }
+    }
+    const std::string* by(DeviceNumber number) const {
+        const auto found = numbers_.find(number);
+        return found != numbers_.end() ? &found->second : nullptr;
+    }
+    const std::string* by_path(std::string_view path) const {
+        if (!path.starts_with("/dev/")) return nullptr;
+        const auto found = names_.find(last_word(path));
+        return found != names_.end() ? &found->second : nullptr;
+    }
+    const std::map<DeviceNumber, std::string>& numbers() const { return numbers_; }
+
+private:
+    void add(const BlockDevice& device) {
+        numbers_[{device.major, device.minor}] = device.name;
+        names_[device.name] = device.name;
+    }
+    std::map<DeviceNumber, std::string> numbers_;
+    std::map<std::string, std::string> names_;
+};
+
+std::vector<std::string> processes(const Tree& tree) {
+    std::vector<std::string> found = names_in(tree.proc);
+    std::erase_if(found, [](const std::string& name) { return !parse_number(name); });
+    return found;
+}
+
+void look_at_mounts(const Tree& tree, const Devices& devices, std::vector<std::string>& users) {
+    std::set<std::string> seen;  // namespaces: most processes share one
+    for (const std::string& process : processes(tree)) {
+        const std::string folder = tree.proc + "/" + process;
+        const std::string space = link_name(folder + "/ns/mnt");
+        if (!space.empty() && !seen.insert(space).second) continue;
+        for (const Mount& mount : parse_mounts(text_of(folder + "/mountinfo"))) {
+            const std::string* name = devices.by(mount.device);
+            if (name == nullptr) name = devices.by_path(mount.source);  // file systems of several devices
+            if (name != nullptr)
+                users.push_back(fmt::format("{} is mounted on {} (of process {})", *name, mount.at, process));
+        }
+    }
+}
+
+void look_at_files(const Tree& tree, const Devices& devices, std::vector<std::string>& users) {
+    for (const std::string& process : processes(tree)) {
+        const std::string folder = tree.proc + "/" + process + "/fd";
+        for (const std::string& number : names_in(folder)) {
+            const std::string path = folder + "/" + number;
+            struct stat file{};
+            std::error_code failed;
+            const std::string* name = nullptr;
+            if (::stat(path.c_str(), &file) == 0 && S_ISBLK(file.st_mode))
+                name = devices.by({::major(file.st_rdev), ::minor(file.st_rdev)});
+            if (name == nullptr) name = devices.by_path(fs::read_symlink(path, failed).string());
+            if (name == nullptr) continue;
+            users.push_back(fmt::format("{} is open in process {} ({})", *name, process,
+                                        first_line_of(tree.proc + "/" + process + "/comm")));
+            break;
+        }
+    }
+}
+
+std::vector<std::string> swaps(const Tree& tree) {
+    std::vector<std::string> found;
+    std::istringstream lines{text_of(tree.proc + "/swaps")};
+    std::string line;
+    std::getline(lines, line);  // what the columns are
+    while (std::getline(lines, line)) found.push_back(line.substr(0, line.find_first_of(" \t")));
+    return found;
+}
+
+std::string folder_of(const Tree& tree, const std::string& name, const NamespaceBlock& one) {
+    const std::string disk = tree.sys + "/block/" + one.device.name;
+    return name == one.device.name ? disk : disk + "/" + name;
+}
+
+// The disks below a block device: itself, its disk where it is a partition, or what it is made of.
+void add_disks(const Tree& tree, const std::string& folder, std::set<std::string>& disks, int depth) {
+    if (depth > 8) return;
+    std::error_code failed;
+    const fs::path real = fs::canonical(folder, failed);
+    if (failed) return;
+    const std::string slaves = real.string() + "/slaves";
+    const std::vector<std::string> below = names_in(slaves);
+    for (const std::string& name : below) add_disks(tree, slaves + "/" + name, disks, depth + 1);
+    if (!below.empty()) return;
+    const bool is_part = fs::exists(real / "partition", failed);
+    disks.insert(is_part ? real.parent_path().filename().string() : real.filename().string());
+}
+
+}  // namespace
+
+std::vector<std::string> users_of(const Tree& tree, const Drive& drive) {
+    std::vector<std::string> users;
+    const Devices devices{drive};
+    for (const NamespaceBlock& one : drive.namespaces) {
+        std::vector<std::string> all{one.device.name};
+        for (const BlockDevice& part : one.partitions) all.push_back(part.name);
+        for (const std::string& name : all)
+            for (const std::string& holder : names_in(folder_of(tree, name, one) + "/holders"))
+                users.push_back(fmt::format("{} is part of {}", name, holder));
+    }
+    for (const std::string& swap : swaps(tree))
+        if (const std::string* name = devices.by_path(swap)) users.push_back(fmt::format("{} is swap", *name));
+    for (const std::string& block : names_in(tree.sys + "/block"))
+        if (block.starts_with("loop"))
+            if (const std::string* name =
+                    devices.by_path(first_line_of(tree.sys + "/block/" + block + "/loop/backing_file")))
+                users.push_back(fmt::format("{} is what {} reads", *name, block));
+    look_at_mounts(tree, devices, users);
+    look_at_files(tree, devices, users);
+    return users;
+}
+
+std::set<std::string> system_disks(const Tree& tree) {
+    constexpr auto places =
+        std::to_array<std::string_view>({"/", "/usr", "/boot", "/boot/efi", "/efi", "/var", "/var/lib", "/etc", "/home",
+                                         "/nix", "/ostree", "/sysroot"});
+    std::set<std::string> disks;
+    const auto add = [&](DeviceNumber number) {
+        add_disks(tree, fmt::format("{}/dev/block/{}:{}", tree.sys, number.major, number.minor), disks, 0);
+    };
+    for (const std::string_view process : {"1", "self"})
+        for (const Mount& mount : parse_mounts(text_of(fmt::format("{}/{}/mountinfo", tree.proc, process)))) {
+            if (std::ranges::find(places, mount.at) == places.end()) continue;
+            add(mount.device);
+            if (mount.source.starts_with("/dev/"))  // file systems of several devices have numbers of their own
+                add_disks(tree, tree.sys + "/class/block/" + last_word(mount.source), disks, 0);
+        }
+    for (const std::string& swap : swaps(tree))
+        if (swap.starts_with("/dev/")) add_disks(tree, tree.sys + "/class/block/" + last_word(swap), disks, 0);
+    return disks;
+}
+
+}  // namespace bulkhead::nvme

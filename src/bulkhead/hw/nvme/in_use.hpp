@@ -1,0 +1,21 @@
+// Who uses a drive now. The kernel stops no erase of a drive that is mounted or open: somebody has to look. Every mount
+// namespace is asked, by device number; what sits on top of the drive, its partitions, swap, loop devices and open
+// files too. What a look cannot see, an exclusive open of every namespace then does (Transport::hold).
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bulkhead/hw/nvme/discover.hpp"
+
+namespace bulkhead::nvme {
+
+// "nvme0n1p1 is mounted on /data (of process 812)"; none: nobody.
+std::vector<std::string> users_of(const Tree& tree, const Drive& drive);
+
+// Names of the disks that the machine runs from: that of the root, /usr, /boot, /var and swap, through whatever lies
+// between. By what is mounted, not by a name that a disk has at one boot.
+std::set<std::string> system_disks(const Tree& tree);
+
+}  // namespace bulkhead::nvme
