@@ -42,6 +42,7 @@ void add_agent(Command program, Context& context);
 void add_agent_hands(Command program, Context& context);
 void add_scrub(Command program, Context& context);
 void add_probe(Command program, Context& context);
+void add_selftest(Command program, Context& context);
 
 // Those that ask a server.
 void add_login(Command program, Context& context);  // and logout

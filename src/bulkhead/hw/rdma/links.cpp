@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 namespace bulkhead::rdma {
 
 namespace {
+
+constexpr std::chrono::seconds link_patience{20};
 
 constexpr std::string_view word_of(VfLink state) {
     return state == VfLink::follow ? "auto" : state == VfLink::up ? "up" : "down";
@@ -112,6 +116,21 @@ Result<> Links::set_identity(VfPlace place, const VfSetting& wanted, const std::
     return tell(set_vf_tag(place, wanted.tag), fmt::format("set VLAN {} of {}", wanted.tag.vlan, name));
 }
 
+// Only where it is another: cards without a link refuse any rate, even none, and lose their link for a moment when
+// functions are made.
+Result<> Links::set_rate(VfPlace place, std::uint32_t mbps_max, const std::string& name) {
+    const auto before = function(place);
+    if (!before) return std::unexpected(before.error());
+    if (before->rate_mbps_max == mbps_max) return {};
+    const std::string what = fmt::format("set {} Mbit/s for {}", mbps_max, name);
+    const auto until = std::chrono::steady_clock::now() + link_patience;
+    for (;;) {
+        auto told = tell(set_vf_rate(place, mbps_max), what);
+        if (told || line_.last_error() != EINVAL || std::chrono::steady_clock::now() > until) return told;
+        std::this_thread::sleep_for(std::chrono::milliseconds{50});
+    }
+}
+
 Result<> Links::set_function(VfPlace place, const VfSetting& wanted) {
     const std::string name = fmt::format("virtual function {} of link {}", place.vf, place.pf);
     // Not trusted and checked first: whatever fails later, it fails behind a fence.
@@ -120,12 +139,7 @@ Result<> Links::set_function(VfPlace place, const VfSetting& wanted) {
         !ok)
         return ok;
     if (auto ok = set_identity(place, wanted, name); !ok) return ok;
-    // "No rate" where there never was one to set is fine.
-    if (auto ok = tell(set_vf_rate(place, wanted.rate_mbps_max),
-                       fmt::format("set {} Mbit/s for {}", wanted.rate_mbps_max, name),
-                       wanted.rate_mbps_max == 0 ? If::supported : If::must);
-        !ok)
-        return ok;
+    if (auto ok = set_rate(place, wanted.rate_mbps_max, name); !ok) return ok;
     if (auto ok = tell(set_vf_link(place, wanted.link),
                        fmt::format("set the link of {} {}", name, word_of(wanted.link)), If::supported);
         !ok)

@@ -30,6 +30,7 @@ std::vector<std::string> differences(const VfSeen& seen, const VfSetting& wanted
 class Links {
 public:
     static Result<Links> open(const Space& space);
+    static Links over(NetlinkLine line) { return Links{std::move(line)}; }
 
     Result<LinkSeen> link(int index);
     Result<LinkSeen> link(const std::string& name);
@@ -54,6 +55,7 @@ private:
     Result<> tell(const Request& request, std::string_view what);
     enum class If { supported, must };
     Result<> tell(const Request& request, std::string_view what, If how);
+    Result<> set_rate(VfPlace place, std::uint32_t mbps_max, const std::string& name);
     Result<> set_identity(VfPlace place, const VfSetting& wanted, const std::string& name);
 
     NetlinkLine line_;

@@ -16,32 +16,39 @@ constexpr timeval patience{30, 0};  // the kernel answers while it is asked; dri
 
 }  // namespace
 
-Result<NetlinkLine> NetlinkLine::open(const Space& space, Family family) {
+Result<NetlinkLine> NetlinkLine::open_here(Family family) {
     const int protocol = family == Family::route ? NETLINK_ROUTE : NETLINK_RDMA;
-    Descriptor socket;
-    if (auto ok = space.run([&]() -> Result<> {
-            socket = Descriptor{::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)};
-            if (!socket)
-                return refused(errno, "open", family == Family::route ? "rtnetlink" : "RDMA netlink",
-                               "load the module ib_core for RDMA; rtnetlink is in every kernel");
-            return {};
-        });
-        !ok)
-        return std::unexpected(ok.error());
+    Descriptor socket{::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)};
+    if (!socket)
+        return refused(errno, "open", family == Family::route ? "rtnetlink" : "RDMA netlink",
+                       "load the module ib_core for RDMA; rtnetlink is in every kernel");
     const int on = 1;
     (void)::setsockopt(*socket, SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof on);
     (void)::setsockopt(*socket, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof on);
     if (::setsockopt(*socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0)
         return refused(errno, "limit", "a netlink socket", "see which kernel this is");
+    sockaddr_nl kernel{};
+    kernel.nl_family = AF_NETLINK;
+    if (::connect(*socket, reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) != 0)
+        return refused(errno, "speak", "netlink to the kernel", "see which kernel this is");
     return NetlinkLine{std::move(socket)};
+}
+
+Result<NetlinkLine> NetlinkLine::open(const Space& space, Family family) {
+    Result<NetlinkLine> opened = fail(Code::unavailable, "no netlink socket");
+    if (auto ok = space.run([&]() -> Result<> {
+            opened = open_here(family);
+            return {};
+        });
+        !ok)
+        return std::unexpected(ok.error());
+    return opened;
 }
 
 Result<std::vector<Bytes>> NetlinkLine::ask(const Request& request, std::string_view what) {
     const Bytes sent = request.bytes(++sequence_);
     last_error_ = 0;
-    sockaddr_nl kernel{};
-    kernel.nl_family = AF_NETLINK;
-    if (::sendto(*socket_, sent.data(), sent.size(), 0, reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) < 0)
+    if (::send(*socket_, sent.data(), sent.size(), MSG_NOSIGNAL) < 0)
         return refused(last_error_ = errno, std::string{what}, "by netlink", "see dmesg");
     std::vector<Bytes> answers;
     Bytes buffer(datagram_bytes_max);

@@ -14,6 +14,10 @@ public:
     enum class Family { route, rdma };
     // The socket stays in that namespace, whoever uses it later.
     static Result<NetlinkLine> open(const Space& space, Family family);
+    // In the caller's own: for whoever may not enter any, not even the one it is in.
+    static Result<NetlinkLine> open_here(Family family);
+    // A socket that is connected already, to whoever speaks netlink on the other side.
+    static NetlinkLine over(Descriptor socket) { return NetlinkLine{std::move(socket)}; }
 
     // Answers in the order they came, each as the bytes after its header; none for a request that is only acknowledged.
     // `what` is for the error: "set the VLAN of VF 3 of 0000:3b:00.0".

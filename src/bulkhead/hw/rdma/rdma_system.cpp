@@ -66,8 +66,14 @@ Result<std::map<std::string, std::uint64_t>> RdmaSystem::resources(const RdmaDev
 Result<> RdmaSystem::move(const RdmaDevice& device, const Space& to) {
     if (auto ok = tell(move_rdma_device(device.index, to.descriptor()),
                        fmt::format("move {} to its tenant's namespace", device.name));
-        !ok)
-        return ok;
+        !ok) {
+        if (line_.last_error() != EOPNOTSUPP) return ok;
+        return fail(
+            Code::invalid,
+            fmt::format("{} cannot be moved to its tenant's namespace: its driver does not let go of who uses it",
+                        device.name),
+            "a device that stays with the host is not handed out; soft-RoCE of stock kernels is one of these");
+    }
     auto there = RdmaSystem::open(to);
     if (!there) return std::unexpected(there.error());
     const auto arrived = there->devices();

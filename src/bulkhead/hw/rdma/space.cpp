@@ -34,6 +34,11 @@ bool is_namespace(const std::string& path) {
     return ::statfs(path.c_str(), &of) == 0 && of.f_type == NSFS_MAGIC;
 }
 
+bool is_sysfs(const std::string& path) {
+    struct statfs of{};
+    return ::statfs(path.c_str(), &of) == 0 && of.f_type == SYSFS_MAGIC;
+}
+
 }  // namespace
 
 Result<Space> Space::of(const std::string& path) {
@@ -83,6 +88,23 @@ Result<> Space::remove_named(const std::string& path) {
         if (::umount2(path.c_str(), MNT_DETACH) != 0)
             return refused(errno, "let go of the network namespace", path, needs_root);
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return refused(errno, "remove", path, "see its file system");
+    return {};
+}
+
+Result<> Space::show_sysfs(const std::string& folder) const {
+    if (is_sysfs(folder)) return {};
+    if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return refused(errno, "make", folder, needs_root);
+    return run([&]() -> Result<> {
+        if (::mount("sysfs", folder.c_str(), "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+            return refused(errno, "show the devices of a namespace at", folder, needs_root);
+        return {};
+    });
+}
+
+Result<> Space::hide_sysfs(const std::string& folder) {
+    while (is_sysfs(folder))
+        if (::umount2(folder.c_str(), MNT_DETACH) != 0) return refused(errno, "unmount", folder, needs_root);
+    if (::rmdir(folder.c_str()) != 0 && errno != ENOENT) return refused(errno, "remove", folder, "see what is in it");
     return {};
 }
 

@@ -22,6 +22,10 @@ public:
     // Nothing there is fine. The namespace itself ends when its last process has.
     static Result<> remove_named(const std::string& path);
     static bool is_there(const std::string& path);
+    // The kernel's view of devices as seen from inside, at a folder of the caller's namespace of mounts, read-only. For
+    // whoever runs in there without the right to mount it, and for looking in from outside.
+    Result<> show_sysfs(const std::string& folder) const;
+    static Result<> hide_sysfs(const std::string& folder);
 
     int descriptor() const { return *fd_; }
     // Runs it in a thread inside of this namespace, to its end.
