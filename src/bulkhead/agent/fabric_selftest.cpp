@@ -152,7 +152,9 @@ Result<int> as_tenant(const rdma::Space& space, bool confined, const std::functi
         const ssize_t got = ::read(*line->read, &error, sizeof error);
         ::waitpid(child, nullptr, 0);
         if (got != sizeof error || error < 0)
-            return fail(Code::unavailable, "a process could not give up its rights, or died trying", "see dmesg");
+            return fail(Code::unavailable,
+                        "an attempt could not be made: its process died, or its program is not there",
+                        "see dmesg, and that nft is on the PATH");
         return {};
     });
     if (!ran) return std::unexpected(ran.error());
@@ -185,7 +187,8 @@ int runs(const std::vector<std::string>& command) {
     }
     int status = 0;
     ::waitpid(child, &status, 0);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : EPERM;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) == 127) return -1;  // it was not tried at all
+    return WEXITSTATUS(status) == 0 ? 0 : EPERM;
 }
 
 struct ProcessAttempt {
