@@ -94,8 +94,18 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
                                              .runtime = settings.runtime,
                                              .cdi = places.run_folder + "/cdi"});
     if (!tenants) return std::unexpected(tenants.error());
+    FunctionsSettings of_nics{
+        .nics = {}, .run_folder = places.run_folder, .nft = settings.nft, .soft_roce = settings.soft_roce};
+    for (const std::string& text : settings.nics) {
+        auto nic = parse_tenant_nic(text);
+        if (!nic) return std::unexpected(nic.error());
+        of_nics.nics.push_back(*std::move(nic));
+    }
+    auto functions = of_nics.nics.empty() ? Result<std::unique_ptr<Functions>>{} : Functions::open(std::move(of_nics));
+    if (!functions) return std::unexpected(functions.error());
     std::unique_ptr<GpuHardware> hardware{new GpuHardware{std::move(settings), *std::move(nvml), *std::move(gpus),
                                                           *std::move(tenants), *std::move(drives)}};
+    hardware->functions_ = *std::move(functions);
     if (const auto returned = hardware->return_to_modes(); !returned) return std::unexpected(returned.error());
     hardware->end_unused_daemons();
     return hardware;

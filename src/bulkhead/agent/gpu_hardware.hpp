@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bulkhead/agent/drives.hpp"
+#include "bulkhead/agent/functions.hpp"
 #include "bulkhead/agent/gpu_scrub.hpp"
 #include "bulkhead/agent/hardware.hpp"
 #include "bulkhead/hw/container/tenants.hpp"
@@ -51,6 +52,10 @@ struct GpuHardwareSettings {
     Duration health_every{10'000};          // how often counters of memory errors are looked at
     Duration sample_every{5'000};           // and everything that is measured for monitoring
     DriveSettings drives;                   // for tenants; they are in the agent's folder by `folder`
+    // NICs whose virtual functions tenants may have, and no others: "0000:3b:00.0=8".
+    std::vector<std::string> nics;
+    std::string nft = "nft";
+    bool soft_roce = false;  // an RDMA device in software on each function
 };
 
 class GpuHardware final : public Hardware {
@@ -80,8 +85,8 @@ private:
     OperationResult carry(const ResetGpu& what);
     OperationResult carry(const AttachDrive& what) { return drives_->attach(what); }
     OperationResult carry(const DetachDrive& what) { return drives_->detach(what); }
-    OperationResult carry(const AttachFunction&) { return none_here("virtual function"); }
-    OperationResult carry(const DetachFunction&) { return {.ok = true}; }
+    OperationResult carry(const AttachFunction& what);
+    OperationResult carry(const DetachFunction& what);
     static OperationResult none_here(std::string_view what);
 
     // The GPU by the index that orders use: the one it had when the agent started.
@@ -98,6 +103,7 @@ private:
     };
     Result<Devices> devices_of(const StartTenant& what) const;
     Result<container::TenantSpec> spec_of(const StartTenant& what, const Devices& devices, const Shared& shared);
+    Result<> give_functions(const StartTenant& what, container::TenantSpec& spec) const;
     Result<container::IdRange> ids_of(const std::string& tenant);
     Result<> begin_start(const StartTenant& what, const Devices& devices, const Shared& shared);
 
@@ -154,6 +160,7 @@ private:
     std::vector<nvml::Gpu> gpus_;
     std::unique_ptr<Drives> drives_;
     std::string boot_;
+    std::unique_ptr<Functions> functions_;  // none: no NIC was named
 
     std::mutex tenants_mutex_;  // guards what follows; only a reset holds it for long
     container::Tenants tenants_;

@@ -71,6 +71,7 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
         }
     }
     status.topology = positions();
+    if (functions_) status.functions = functions_->inventory();
     struct sysinfo host{};
     ::sysinfo(&host);
     status.cpu = ::sysconf(_SC_NPROCESSORS_ONLN);

@@ -189,6 +189,7 @@ Result<TenantSpec> GpuHardware::spec_of(const StartTenant& what, const Devices& 
         .memory_bytes = what.program.memory_bytes > 0 ? what.program.memory_bytes : pages * ::sysconf(_SC_PAGESIZE),
         .cpu_thousandths = what.program.cpu_thousandths > 0 ? what.program.cpu_thousandths : cpus * 1000,
         .pids = pids_max};
+    if (auto given = give_functions(what, spec); !given) return std::unexpected(given.error());
     return spec;
 }
 

@@ -69,6 +69,11 @@ int run_hands(agent::GpuHardwareSettings settings, Context& context) {
         return report(context, Error{Code::invalid, "nobody has given these hands a line",
                                      "`bulkhead agent --hardware gpu` starts them"});
     agent::HandsLine line{container::Fd{agent::Hands::line_number}};
+    if (!settings.nics.empty())
+        if (auto ready = agent::Functions::prepare_host(); !ready) {
+            agent::explain_no_hands(line, ready.error());
+            return could_not;
+        }
     // Where there is no right to it, there are no tenants to start either; wipes alone are done all the same.
     const bool has_network = ::unshare(CLONE_NEWNET) != 0;
     const auto lock = only_hands_of(settings.folder, context);
@@ -102,6 +107,10 @@ void add_agent_hands(Command program, Context& context) {
     auto methods = std::make_shared<std::string>(print(settings->drives.erase.policy));
     command.add_option("--erase", *methods, "How drives may be erased.").type_name("METHODS");
     command.add_option("--drive-samples", settings->drives.erase.samples, "Places to read.").type_name("COUNT");
+    command.add_option("--tenant-nic", settings->nics, "NICs whose functions tenants may have.")
+        .type_name("PCI[=COUNT]");
+    command.add_option("--nft", settings->nft, "The nftables program.").type_name("PROGRAM");
+    command.add_flag("--soft-roce", settings->soft_roce, "RDMA in software on each function.");
     auto grace_seconds = std::make_shared<std::int64_t>(settings->grace.ms / 1000);
     command.add_option("--grace", *grace_seconds, "Between SIGTERM and SIGKILL.").type_name("SECONDS");
     command.callback([settings, grace_seconds, methods, &context] {

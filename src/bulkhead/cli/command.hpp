@@ -44,6 +44,7 @@ void add_scrub(Command program, Context& context);
 void add_probe(Command program, Context& context);
 void add_drives(Command program, Context& context);
 void add_erase_drive(Command program, Context& context);
+void add_selftest(Command program, Context& context);
 
 // Those that ask a server.
 void add_login(Command program, Context& context);  // and logout

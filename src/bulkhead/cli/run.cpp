@@ -1,5 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "bulkhead/base/nearest.hpp"
 #include "bulkhead/cli/command.hpp"
@@ -36,7 +38,25 @@ int complain(Context& context, int status, const Error& error) {
     return status;
 }
 
-int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err, bool colour) {
+namespace {
+
+// Called as bulkhead-agent, it is the agent: `bulkhead-agent --server ...` is `bulkhead agent --server ...`, and what
+// an agent's machine can be asked without a server stays a command of its own.
+std::vector<const char*> words_of_caller(int argc, const char* const* argv) {
+    std::vector<const char*> words(argv, argv + argc);
+    const std::string_view called = argc > 0 ? argv[0] : "";
+    const bool is_agent = called.substr(called.find_last_of('/') + 1) == "bulkhead-agent";
+    const std::string_view first = argc > 1 ? argv[1] : "";
+    if (is_agent && first != "selftest" && first != "--version") words.insert(words.begin() + 1, "agent");
+    return words;
+}
+
+}  // namespace
+
+int run(int argc_given, const char* const* argv_given, std::ostream& out, std::ostream& err, bool colour) {
+    const std::vector<const char*> caller = words_of_caller(argc_given, argv_given);
+    const int argc = static_cast<int>(caller.size());
+    const char* const* const argv = caller.data();
     CLI::App app{
         "bulkhead: contracts for GPU fleets that several tenants share.\n\n"
         "A tenant's trust decides the isolation tier, its class the sharing and the quota. Unsafe pairs are refused\n"
@@ -65,6 +85,7 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     add_probe(program, context);
     add_drives(program, context);
     add_erase_drive(program, context);
+    add_selftest(program, context);
     add_login(program, context);
     add_apply(program, context);
     add_run(program, context);

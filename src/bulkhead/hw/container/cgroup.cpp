@@ -123,18 +123,43 @@ Result<> LeaseCgroup::create(const Limits& limits, std::span<const DeviceNode> d
     return {};
 }
 
+// Version 2 hands a controller down level by level.
+Result<> LeaseCgroup::hand_down(const char* controller) const {
+    for (std::size_t slash = 0; slash != std::string::npos; slash = lease_.find('/', slash + 1)) {
+        const std::string level = trees_.v2 + "/" + lease_.substr(0, slash);
+        if (auto ok = write_once(level + "/cgroup.subtree_control", fmt::format("+{}", controller)); !ok) return ok;
+    }
+    return write_once(trees_.v2 + "/" + lease_ + "/cgroup.subtree_control", fmt::format("+{}", controller));
+}
+
+// Without the controller a lease could use up its NIC, neighbours' functions and all: then it is not started.
+Result<> LeaseCgroup::limit_rdma(std::span<const RdmaLimit> limits) const {
+    if (limits.empty()) return {};
+    if (!trees_.v2_controllers.contains("rdma"))
+        return fail(Code::unavailable,
+                    fmt::format("{} cannot be limited: this kernel has no rdma controller in the tree of version 2",
+                                limits.front().device),
+                    "boot with cgroup version 2 and CONFIG_CGROUP_RDMA");
+    if (auto ok = hand_down("rdma"); !ok) return ok;
+    const std::string file = path(trees_.v2, Room::tenant) + "/rdma.max";
+    for (const RdmaLimit& limit : limits) {
+        const std::string line =
+            fmt::format("{} hca_handle={} hca_object={}", limit.device, limit.handles, limit.objects);
+        if (auto ok = write_once(file, line); !ok) return ok;
+        const auto now = read_whole(file);
+        if (!now || !now->contains(line))
+            return fail(Code::unavailable, fmt::format("{} was told '{}' and does not show it", file, line),
+                        "see `rdma dev`");
+    }
+    return {};
+}
+
 Result<> LeaseCgroup::limit(const Limits& limits) const {
     for (const char* controller : {"memory", "cpu", "pids"}) {
         if (trees_.v1.contains(controller)) continue;
-        // Version 2 hands a controller down level by level.
-        for (std::size_t slash = 0; slash != std::string::npos; slash = lease_.find('/', slash + 1)) {
-            const std::string level = trees_.v2 + "/" + lease_.substr(0, slash);
-            if (auto ok = write_once(level + "/cgroup.subtree_control", fmt::format("+{}", controller)); !ok) return ok;
-        }
-        if (auto ok = write_once(trees_.v2 + "/" + lease_ + "/cgroup.subtree_control", fmt::format("+{}", controller));
-            !ok)
-            return ok;
+        if (auto ok = hand_down(controller); !ok) return ok;
     }
+    if (auto ok = limit_rdma(limits.rdma); !ok) return ok;
     if (auto ok = limit_memory(limits.memory_bytes); !ok) return ok;
     const std::int64_t quota_us = limits.cpu_thousandths * cpu_period_us / 1'000;
     const std::string cpu = path(trees_.of("cpu"), Room::tenant);

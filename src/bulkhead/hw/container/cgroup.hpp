@@ -47,6 +47,8 @@ private:
     std::string path(const std::string& tree, Room room) const { return tree + "/" + name(room); }
     Result<> limit(const Limits& limits) const;
     Result<> limit_memory(std::int64_t bytes) const;
+    Result<> limit_rdma(std::span<const RdmaLimit> limits) const;
+    Result<> hand_down(const char* controller) const;
 
     Hierarchies trees_;
     std::string lease_;  // "bulkhead/lease-7"

@@ -59,7 +59,7 @@ Result<World> world_of(const TenantSpec& spec, const LeaseCgroup& group) {
     if (!first) return std::unexpected(first.error());
     World world{.doors = {}, .first = Fd{static_cast<int>(::syscall(SYS_pidfd_open, *first, 0))}};
     world.namespaces = CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID | CLONE_NEWNS |
-                       (spec.network == Network::none ? CLONE_NEWNET : 0);
+                       (spec.network == Network::host ? 0 : CLONE_NEWNET);
     // Asked again now that it is held: its number is not another's.
     if (!world.first || !group.holds(*first, Room::tenant)) return cannot("hold on to", "the tenant's first process");
     auto doors = group.doors(Room::tenant);

@@ -1,10 +1,12 @@
 #include "bulkhead/hw/container/confine.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <net/if.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -67,6 +69,14 @@ Result<> drop_capabilities() {
 }
 
 }  // namespace
+
+Result<> enter_network(const std::string& space) {
+    const auto file = open_file(space, O_RDONLY);
+    if (!file) return std::unexpected(file.error());
+    if (::setns(**file, CLONE_NEWNET) != 0)
+        return cannot("enter the network namespace", space, "it is made before the tenant, and kept while it runs");
+    return {};
+}
 
 Result<> raise_loopback() {
     const Fd line{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};

@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "bulkhead/base/result.hpp"
 #include "bulkhead/hw/container/spec.hpp"
 
 namespace bulkhead::container {
 
+// Into the network namespace that a file keeps, for good: whoever gives up root afterwards cannot leave it.
+Result<> enter_network(const std::string& space);
 Result<> raise_loopback();  // of the network namespace the caller is in
 
 struct UserAndGroup {

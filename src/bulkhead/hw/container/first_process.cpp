@@ -51,6 +51,9 @@ Result<> build_world(const TenantSpec& spec, std::vector<Fd>& doors, const std::
     if (::sethostname(host.data(), host.size()) != 0) return cannot("set", "the host name");
     if (spec.network == Network::none)
         if (auto ok = raise_loopback(); !ok) return ok;
+    // Before /sys is mounted: it shows the devices of the namespace that it was mounted in.
+    if (spec.network == Network::prepared)
+        if (auto ok = enter_network(spec.network_space); !ok) return ok;
     return enter_root_view(spec, scratch);
 }
 

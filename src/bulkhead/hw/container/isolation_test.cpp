@@ -1,6 +1,9 @@
 // What a tenant can see and do, asked from inside, in both tiers.
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -9,6 +12,7 @@
 #include <csignal>
 #include <fstream>
 #include <regex>
+#include <thread>
 
 #include "bulkhead/hw/container/device_filter.hpp"
 #include "bulkhead/hw/container/node_test.hpp"
@@ -187,6 +191,60 @@ TEST_P(Inside, the_hosts_network_is_there_when_the_spec_says_so) {
     TenantSpec spec = wanted(1, "readlink /proc/self/ns/net");
     spec.network = Network::host;
     EXPECT_EQ(output_of(tenants, spec), std::filesystem::read_symlink("/proc/self/ns/net").string() + "\n");
+}
+
+// A network namespace that a file keeps, with its sysfs beside it, as an agent prepares one.
+class PreparedNetwork {
+public:
+    explicit PreparedNetwork(std::string path) : path_{std::move(path)} {
+        {
+            const Fd place{::open(path_.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0444)};
+        }
+        ::mkdir((path_ + ".sys").c_str(), 0755);
+        std::thread{[this] {
+            is_made_ = ::unshare(CLONE_NEWNET) == 0 &&
+                       ::mount("/proc/thread-self/ns/net", path_.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+                       ::mount("sysfs", (path_ + ".sys").c_str(), "sysfs", MS_RDONLY, nullptr) == 0;
+        }}.join();
+    }
+    ~PreparedNetwork() {
+        ::umount2((path_ + ".sys").c_str(), MNT_DETACH);
+        ::umount2(path_.c_str(), MNT_DETACH);
+    }
+    PreparedNetwork(const PreparedNetwork&) = delete;
+    PreparedNetwork& operator=(const PreparedNetwork&) = delete;
+    bool is_made() const { return is_made_; }
+    const std::string& path() const { return path_; }
+    std::string name() const {
+        struct stat seen{};
+        return ::stat(path_.c_str(), &seen) == 0 ? fmt::format("net:[{}]", seen.st_ino) : std::string{};
+    }
+
+private:
+    std::string path_;
+    bool is_made_ = false;
+};
+
+TEST_P(Inside, a_prepared_network_is_entered_with_its_devices_and_cannot_be_changed) {
+    const PreparedNetwork network{places.directory + "/net-1"};
+    ASSERT_TRUE(network.is_made());
+    Tenants tenants = opened();
+    TenantSpec spec = wanted(1,
+                             "readlink /proc/self/ns/net; ls /sys/class/net; "
+                             "grep -h CapEff /proc/self/status | tr -d '\\t'; "
+                             "(echo 1 > /proc/sys/net/ipv4/ip_forward) 2>/dev/null && echo changed");
+    spec.network = Network::prepared;
+    spec.network_space = network.path();
+    EXPECT_EQ(output_of(tenants, spec), network.name() + "\nlo\nCapEff:0000000000000000\n");
+}
+
+TEST_P(Inside, a_network_that_is_gone_starts_nobody) {
+    Tenants tenants = opened();
+    TenantSpec spec = wanted(1, "echo up");
+    spec.network = Network::prepared;
+    spec.network_space = places.directory + "/nowhere";
+    const std::string said = output_of(tenants, spec);
+    EXPECT_TRUE(said.starts_with("refused: ") && said.contains("/nowhere")) << said;
 }
 
 TEST_P(Inside, system_calls_that_lead_out_are_refused) {

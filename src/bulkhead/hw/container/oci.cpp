@@ -64,11 +64,13 @@ json::array mounts_of(const TenantSpec& spec, const OciPlace& place) {
     mounts.push_back(mount_of("/proc", "proc", "proc", {"nosuid", "nodev", "noexec", "hidepid=2"}));
     mounts.push_back(mount_of("/dev", "tmpfs", "tmpfs", {"ro", "nosuid", "noexec", "mode=755", "size=64k"}));
     mounts.push_back(mount_of("/dev/shm", "tmpfs", "shm", {"nosuid", "nodev", "noexec", "mode=1777", size}));
-    // A network that is not the container's own has no sysfs it may mount: it sees the host's.
+    // A network that is not the container's own has no sysfs it may mount: it sees the host's, or one made for it.
     if (spec.network == Network::none)
         mounts.push_back(mount_of("/sys", "sysfs", "sysfs", {"ro", "nosuid", "nodev", "noexec"}));
     else
-        mounts.push_back(mount_of("/sys", "bind", "/sys", {"ro", "nosuid", "nodev", "noexec", "rbind"}));
+        mounts.push_back(mount_of("/sys", "bind",
+                                  spec.network == Network::prepared ? spec.network_space + ".sys" : "/sys",
+                                  {"ro", "nosuid", "nodev", "noexec", "rbind"}));
     mounts.push_back(mount_of("/tmp", "tmpfs", "tmpfs", {"nosuid", "nodev", "mode=1777", size}));
     if (spec.work_dir.empty())
         mounts.push_back(mount_of("/job", "tmpfs", "tmpfs", {"nosuid", "nodev", "mode=700", size}));
@@ -110,6 +112,8 @@ json::object linux_part(const TenantSpec& spec, const OciPlace& place) {
     for (const char* type : {"pid", "mount", "ipc", "uts", "cgroup", "user"})
         spaces.push_back(json::object{{"type", type}});
     if (spec.network == Network::none) spaces.push_back(json::object{{"type", "network"}});
+    if (spec.network == Network::prepared)
+        spaces.push_back(json::object{{"type", "network"}, {"path", spec.network_space}});
     std::vector<std::string> hidden = hidden_paths();
     hidden.insert(hidden.end(), spec.hidden.begin(), spec.hidden.end());
     const json::array ids{{{"containerID", 0}, {"hostID", spec.ids.first}, {"size", spec.ids.count}}};

@@ -98,6 +98,20 @@ TEST(OciConfig, the_hosts_network_is_an_exception_that_must_be_asked_for) {
         EXPECT_NE(space.at("type").as_string(), "network");
 }
 
+TEST(OciConfig, a_prepared_network_is_joined_and_its_own_sysfs_shown) {
+    TenantSpec spec = container_spec();
+    spec.network = Network::prepared;
+    spec.network_space = "/run/bulkhead/net/lease-7";
+    const json::value config = config_of(spec);
+    std::vector<std::string> joined, shown;
+    for (const json::value& space : config.at("linux").at("namespaces").as_array())
+        if (space.at("type").as_string() == "network") joined.emplace_back(space.at("path").as_string());
+    for (const json::value& mount : config.at("mounts").as_array())
+        if (mount.at("destination").as_string() == "/sys") shown.emplace_back(mount.at("source").as_string());
+    EXPECT_EQ(joined, std::vector<std::string>{"/run/bulkhead/net/lease-7"});
+    EXPECT_EQ(shown, std::vector<std::string>{"/run/bulkhead/net/lease-7.sys"});
+}
+
 TEST(OciConfig, limits_are_those_of_the_lease) {
     const json::value config = config_of(container_spec());
     const json::value& resources = config.at("linux").at("resources");

@@ -32,7 +32,9 @@ std::string text_of(const json::value& value) { return std::string{std::string_v
 json::array array_of(const std::vector<std::string>& texts) { return json::array(texts.begin(), texts.end()); }
 
 json::object tree_of(const TenantSpec& spec) {
-    json::array environment, devices, mounts;
+    json::array environment, devices, mounts, rdma;
+    for (const RdmaLimit& limit : spec.limits.rdma)
+        rdma.push_back(json::array{limit.device, limit.handles, limit.objects});
     for (const auto& [name, value] : spec.environment) environment.push_back(json::array{name, value});
     for (const DeviceNode& node : spec.devices)
         devices.push_back(json::array{node.path, std::string(1, node.type), node.major, node.minor});
@@ -52,7 +54,9 @@ json::object tree_of(const TenantSpec& spec) {
         {"hidden", array_of(spec.hidden)},
         {"rootfs", spec.rootfs},
         {"network", word(spec.network)},
+        {"networkSpace", spec.network_space},
         {"cpus", spec.cpus},
+        {"rdma", rdma},
         {"limits", {spec.limits.memory_bytes, spec.limits.cpu_thousandths, spec.limits.pids, spec.limits.log_bytes}}};
 }
 
@@ -77,10 +81,18 @@ TenantSpec spec_of_tree(const json::value& tree) {
         for (const json::value& path : hidden->as_array()) spec.hidden.push_back(text_of(path));
     spec.rootfs = text_of(tree.at("rootfs"));
     spec.network = value_of<Network>(tree.at("network"));
+    if (const json::value* space = tree.as_object().if_contains("networkSpace")) spec.network_space = text_of(*space);
     if (const json::value* cpus = tree.as_object().if_contains("cpus")) spec.cpus = text_of(*cpus);  // likewise
     const json::value& limits = tree.at("limits");
-    spec.limits = {limits.at(0).to_number<std::int64_t>(), limits.at(1).to_number<std::int64_t>(),
-                   limits.at(2).to_number<std::int64_t>(), limits.at(3).to_number<std::int64_t>()};
+    spec.limits = {limits.at(0).to_number<std::int64_t>(),
+                   limits.at(1).to_number<std::int64_t>(),
+                   limits.at(2).to_number<std::int64_t>(),
+                   limits.at(3).to_number<std::int64_t>(),
+                   {}};
+    if (const json::value* rdma = tree.as_object().if_contains("rdma"))  // likewise
+        for (const json::value& limit : rdma->as_array())
+            spec.limits.rdma.push_back(
+                {text_of(limit.at(0)), limit.at(1).to_number<std::uint32_t>(), limit.at(2).to_number<std::uint32_t>()});
     return spec;
 }
 

@@ -149,6 +149,15 @@ Result<> check_places(const TenantSpec& spec) {
     return {};
 }
 
+Result<> check_network(const TenantSpec& spec) {
+    const bool is_prepared = spec.network == Network::prepared;
+    if (is_prepared == !spec.network_space.empty() && (!is_prepared || plain_path(spec.network_space))) return {};
+    return refused(spec,
+                   fmt::format("the network '{}' goes with the network namespace '{}'",
+                               words(spec.network)[static_cast<std::size_t>(spec.network)], spec.network_space),
+                   "a prepared network, and no other, has a namespace: name it by its absolute path");
+}
+
 Result<> check_limits(const TenantSpec& spec) {
     const Limits& limits = spec.limits;
     if (limits.memory_bytes < memory_bytes_min)
@@ -165,6 +174,13 @@ Result<> check_limits(const TenantSpec& spec) {
     if (limits.pids < pids_min || limits.pids > 4'194'304)
         return refused(spec, fmt::format("a limit of {} processes; {} to 4194304 are allowed", limits.pids, pids_min),
                        "threads count too: a framework wants some thousands");
+    for (const RdmaLimit& rdma : limits.rdma)
+        if (rdma.device.empty() || rdma.device.size() > 63 || rdma.device.contains(' ') || rdma.device.contains('\n') ||
+            rdma.handles == 0 || rdma.objects == 0)
+            return refused(spec,
+                           fmt::format("a limit of {} handles and {} objects for the RDMA device '{}'", rdma.handles,
+                                       rdma.objects, rdma.device),
+                           "name the device as `rdma dev` does, and let it be of some use");
     if (limits.log_bytes < 4'096 || limits.log_bytes > std::int64_t{1} << 40)
         return refused(spec, fmt::format("logs of {} bytes; 4096 to 2^40 are allowed", limits.log_bytes),
                        "16777216 keeps the last 16 MiB of each stream");
@@ -174,7 +190,7 @@ Result<> check_limits(const TenantSpec& spec) {
 }  // namespace
 
 Result<> check(const TenantSpec& spec) {
-    for (const auto rule : {check_who, check_command, check_devices, check_places, check_limits})
+    for (const auto rule : {check_who, check_command, check_devices, check_places, check_network, check_limits})
         if (auto held = rule(spec); !held) return held;
     return {};
 }

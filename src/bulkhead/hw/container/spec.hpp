@@ -33,16 +33,25 @@ struct IdRange {
     friend auto operator<=>(const IdRange&, const IdRange&) = default;
 };
 
+struct RdmaLimit {  // of one RDMA device; opens of it, and everything made with it
+    std::string device;
+    std::uint32_t handles = 0, objects = 0;
+    friend auto operator<=>(const RdmaLimit&, const RdmaLimit&) = default;
+};
+
 struct Limits {
     std::int64_t memory_bytes = 0;
     std::int64_t cpu_thousandths = 0;
     std::int64_t pids = 0;
     std::int64_t log_bytes = 16 << 20;  // kept of each of stdout and stderr: the latest
+    std::vector<RdmaLimit> rdma;        // none: there is no RDMA device
     friend auto operator<=>(const Limits&, const Limits&) = default;
 };
 
-enum class Network : std::uint8_t { none, host };  // none: a namespace with a loopback and nothing else
-constexpr auto words(Network) { return std::to_array<Words>({"none", "host"}); }
+// none: a namespace with a loopback and nothing else. prepared: one that somebody has made and put links into, which
+// the tenant may use and not change.
+enum class Network : std::uint8_t { none, host, prepared };
+constexpr auto words(Network) { return std::to_array<Words>({"none", "host", "prepared"}); }
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -60,6 +69,7 @@ struct TenantSpec {
     std::vector<std::string> hidden;  // files that are empty for this tenant; those that are not there are fine
     std::string rootfs;               // container tier only; empty: a read-only view of the host's programs
     Network network = Network::none;
+    std::string network_space;  // the file that keeps the prepared one; its sysfs is mounted beside it, at FILE.sys
     Limits limits;
     std::string cpus;  // to be begun on: 0-15,64-79; empty: any
     friend bool operator==(const TenantSpec&, const TenantSpec&) = default;

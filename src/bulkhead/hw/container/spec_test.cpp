@@ -59,6 +59,17 @@ TEST(TenantSpec, each_rule_refuses_by_the_lease_the_number_and_the_next_step) {
         {"a mount over /dev", [](auto& s) { s.mounts[0].target = "/dev"; }, "/dev"},
         {"a mount over the root", [](auto& s) { s.mounts[0].target = "/"; }, "'/'"},
         {"a relative mount", [](auto& s) { s.mounts[0].source = "driver"; }, "'driver'"},
+        {"a namespace without a prepared network", [](auto& s) { s.network_space = "/run/x"; }, "'none'"},
+        {"a prepared network without a namespace", [](auto& s) { s.network = Network::prepared; }, "'prepared'"},
+        {"a namespace that climbs",
+         [](auto& s) {
+             s.network = Network::prepared;
+             s.network_space = "/run/../x";
+         },
+         "/run/../x"},
+        {"an RDMA device that is two lines", [](auto& s) { s.limits.rdma = {{"mlx5_2\nmlx5_3", 1, 1}}; },
+         "RDMA device"},
+        {"an RDMA device of no use", [](auto& s) { s.limits.rdma = {{"mlx5_2", 0, 1}}; }, "0 handles"},
         {"something to hide that climbs", [](auto& s) { s.hidden = {"/usr/../etc/shadow"}; }, "hide"},
         {"two mounts in one place", [](auto& s) { s.mounts.push_back(s.mounts[0]); }, "share the target"},
         {"a relative work directory", [](auto& s) { s.work_dir = "work"; }, "'work'"},
@@ -87,7 +98,9 @@ RC_GTEST_PROP(Record, a_spec_is_read_as_it_was_written, ()) {
     spec.environment = *rc::gen::arbitrary<Environment>();
     spec.work_dir = *rc::gen::arbitrary<std::string>();
     spec.tier = *rc::gen::element(Tier::process, Tier::container);
-    spec.network = *rc::gen::element(Network::none, Network::host);
+    spec.network = *rc::gen::element(Network::none, Network::host, Network::prepared);
+    spec.network_space = *rc::gen::arbitrary<std::string>();
+    spec.limits.rdma.push_back({*rc::gen::arbitrary<std::string>(), *rc::gen::arbitrary<std::uint32_t>(), 7});
     spec.devices.push_back({"/dev/x", 'b', *rc::gen::inRange(0U, 4'096U), *rc::gen::arbitrary<std::uint32_t>()});
     RC_ASSERT(spec_of(record_of(spec)).value() == spec);
 }

@@ -1,0 +1,350 @@
+#include "bulkhead/agent/fabric_selftest.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "bulkhead/evidence/text.hpp"
+#include "bulkhead/hw/container/confine.hpp"
+#include "bulkhead/hw/container/durable.hpp"
+#include "bulkhead/hw/rdma/frames.hpp"
+
+namespace bulkhead::agent {
+
+namespace {
+
+using rdma::Frame;
+using std::chrono::milliseconds;
+
+constexpr container::UserAndGroup nobody_in_particular{999'998, 999'998};  // no account, and no tenant's
+constexpr milliseconds honest_patience{15'000};  // links of NICs take seconds to come up; who hears it goes on at once
+constexpr milliseconds foreign_patience{1'000};  // where no honest frame can follow
+constexpr int copies = 16;                       // of each forged frame
+const rdma::Mac forged_mac{{0x02, 0xba, 0xd0, 0, 0, 0x01}};
+const rdma::Prefix forged_address{false, {10, 255, 0, 77}, 24};
+
+rdma::Mark fresh_mark() {
+    rdma::Mark mark{};
+    (void)!::getrandom(mark.data(), mark.size(), 0);
+    return mark;
+}
+
+class Attacker {
+public:
+    Attacker(FabricRig& rig, FabricFence fence, rdma::Nft nft, rdma::RawLink out, rdma::RawLink in)
+        : rig_{rig}, fence_{fence}, nft_{std::move(nft)}, out_{std::move(out)}, in_{std::move(in)} {}
+
+    Frame honest() {
+        return {.from = rig_.left().mac,
+                .to = rig_.right().mac,
+                .source = rig_.left().address,
+                .target = rig_.right().address,
+                .vlan = std::nullopt,
+                .mark = fresh_mark()};
+    }
+    // Sent again and again while it may be that the link is coming up.
+    Result<bool> passes(milliseconds patience) {
+        const auto until = std::chrono::steady_clock::now() + patience;
+        do {
+            const Frame frame = honest();
+            if (auto sent = out_.send(frame); !sent) return std::unexpected(sent.error());
+            if (in_.hears(frame.mark, milliseconds{200})) return true;
+        } while (std::chrono::steady_clock::now() < until);
+        return false;
+    }
+
+    Result<FabricAttempt> forge(std::string name, std::string tried, const std::function<void(Frame&)>& spoil) {
+        Frame frame = honest();
+        spoil(frame);
+        const auto before = drops();
+        in_.forget();
+        for (int copy = 0; copy < copies; ++copy)
+            if (auto sent = out_.send(frame); !sent) return std::unexpected(sent.error());
+        const Frame after = honest();
+        if (auto sent = out_.send(after); !sent) return std::unexpected(sent.error());
+        FabricAttempt attempt{std::move(name), std::move(tried), AttemptEnd::stopped, {}};
+        // In the order they were sent: whichever comes first tells.
+        if (in_.hears_first(frame.mark, after.mark, honest_patience)) {
+            attempt.end = AttemptEnd::got_through;
+        } else {
+            attempt.by = stopped_by(before);
+        }
+        return attempt;
+    }
+
+    // At an end that was taken away and given anew.
+    Result<> listen_again() {
+        auto in = rdma::RawLink::open(rig_.right().space, rig_.right().link);
+        if (!in) return std::unexpected(in.error());
+        in_ = std::move(*in);
+        return {};
+    }
+
+    Result<FabricAttempt> speak_to_another_tenant() {
+        FabricAttempt attempt{"foreign-tenant", "an honest frame to another tenant's port", AttemptEnd::stopped, {}};
+        const auto before = drops();
+        const auto through = passes(fence_ == FabricFence::off ? honest_patience : foreign_patience);
+        if (!through) return std::unexpected(through.error());
+        if (*through)
+            attempt.end = AttemptEnd::got_through;
+        else
+            attempt.by = stopped_by(before);
+        return attempt;
+    }
+
+private:
+    std::map<std::string, std::int64_t> drops() const {
+        std::map<std::string, std::int64_t> all;
+        for (const RigGuard& guard : rig_.guards())
+            if (const auto counts = nft_.dropped(*guard.space, guard.table))
+                for (const auto& [name, count] : *counts) all[guard.table + ": " + name] = count;
+        return all;
+    }
+    // The kernels at both ends say a word of their own now and then; whatever counted most counted ours.
+    std::string stopped_by(const std::map<std::string, std::int64_t>& before) const {
+        std::int64_t most = 0;
+        std::string by =
+            rig_.has_nic() ? "the NIC: its check of sources or its VLAN" : "nobody says: no guard counted it";
+        for (const auto& [name, count] : drops()) {
+            const auto at = before.find(name);
+            const std::int64_t more = count - (at == before.end() ? 0 : at->second);
+            if (more <= most) continue;
+            most = more;
+            by = fmt::format("the guard {} (nftables, counted)", name);
+        }
+        return by;
+    }
+
+    FabricRig& rig_;
+    FabricFence fence_;
+    rdma::Nft nft_;
+    rdma::RawLink out_, in_;
+};
+
+// In the attacker's namespace, as a process of a tenant; with all of root's rights where the fence is off. What it
+// returns is an error number, 0 for what it was allowed.
+Result<int> as_tenant(const rdma::Space& space, bool confined, const std::function<int()>& attempt) {
+    int error = 0;
+    auto ran = space.run([&]() -> Result<> {
+        auto line = container::make_pipe();
+        if (!line) return std::unexpected(line.error());
+        const pid_t child = ::fork();
+        if (child < 0) return container::cannot("start", "an attacker");
+        if (child == 0) {
+            int found = confined && !container::give_up_root(nobody_in_particular) ? -1 : attempt();
+            (void)!::write(*line->write, &found, sizeof found);
+            ::_exit(0);
+        }
+        line->write.close();
+        const ssize_t got = ::read(*line->read, &error, sizeof error);
+        ::waitpid(child, nullptr, 0);
+        if (got != sizeof error || error < 0)
+            return fail(Code::unavailable,
+                        "an attempt could not be made: its process died, or its program is not there",
+                        "see dmesg, and that nft is on the PATH");
+        return {};
+    });
+    if (!ran) return std::unexpected(ran.error());
+    return error;
+}
+
+int opens(int family, int type, int protocol) {
+    const container::Fd socket{::socket(family, type | SOCK_CLOEXEC, protocol)};
+    return socket ? 0 : errno;
+}
+
+int tells_the_kernel(const rdma::Request& request) {
+    auto line = rdma::NetlinkLine::open_here(rdma::NetlinkLine::Family::route);
+    if (!line) return EPROTONOSUPPORT;
+    if (line->ask(request, "play the attacker")) return 0;
+    return line->last_error() == 0 ? EIO : line->last_error();
+}
+
+int runs(const std::vector<std::string>& command) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const container::Fd nothing{::open("/dev/null", O_RDWR)};
+        for (const int fd : {0, 1, 2}) ::dup2(*nothing, fd);
+        std::vector<std::string> texts = command;
+        std::vector<char*> arguments;
+        for (std::string& text : texts) arguments.push_back(text.data());
+        arguments.push_back(nullptr);
+        ::execvp(arguments[0], arguments.data());
+        ::_exit(127);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) == 127) return -1;  // it was not tried at all
+    return WEXITSTATUS(status) == 0 ? 0 : EPERM;
+}
+
+struct ProcessAttempt {
+    std::string name, tried;
+    std::function<int()> run;
+    std::string not_tried;  // why
+};
+
+std::vector<ProcessAttempt> process_attempts(FabricRig& rig, int link, const std::string& nft) {
+    std::vector<ProcessAttempt> all{
+        {"raw-packet-socket",
+         "a socket for frames of its own making",
+         [] { return opens(AF_PACKET, SOCK_RAW, 0); },
+         {}},
+        {"raw-ip-socket",
+         "a socket for IP packets of its own making",
+         [] { return opens(AF_INET, SOCK_RAW, IPPROTO_RAW); },
+         {}},
+        {"change-mac",
+         "another MAC for its own link",
+         [=] { return tells_the_kernel(rdma::set_link_mac(link, forged_mac)); },
+         {}},
+        {"add-address",
+         "another address, and so another GID, for its own link",
+         [=] { return tells_the_kernel(rdma::add_address(link, forged_address)); },
+         {}},
+        {"foreign-namespace",
+         "into its neighbour's network namespace, by a descriptor of it",
+         [space = rig.right().space.descriptor()] { return ::setns(space, CLONE_NEWNET) == 0 ? 0 : errno; },
+         {}},
+    };
+    ProcessAttempt guard{"remove-guard", "its guard's table, deleted", {}, "there is no guard"};
+    for (const RigGuard& of : rig.guards()) {
+        if (of.space == &rig.left().space) {
+            guard.not_tried.clear();
+            guard.run = [nft, table = of.table] { return runs({nft, "delete", "table", "netdev", table}); };
+            break;
+        }
+        guard.not_tried = "the guard is in another namespace than the tenant";
+    }
+    all.push_back(std::move(guard));
+    ProcessAttempt verbs{
+        "foreign-uverbs", "its neighbour's RDMA device, opened by its file", {}, "the neighbour has no RDMA device"};
+    if (!rig.right().verbs.empty()) {
+        verbs.not_tried.clear();
+        verbs.run = [path = rig.right().verbs.front().path] {
+            const container::Fd file{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+            return file ? 0 : errno;
+        };
+    }
+    all.push_back(std::move(verbs));
+    return all;
+}
+
+Result<FabricAttempt> carry_out(const ProcessAttempt& what, FabricRig& rig, FabricFence fence) {
+    FabricAttempt attempt{what.name, what.tried, AttemptEnd::not_tried, what.not_tried};
+    if (fence == FabricFence::nic) attempt.by = "the tenant is root in its own kernel there";
+    if (!attempt.by.empty()) return attempt;
+    const auto error = as_tenant(rig.left().space, fence == FabricFence::on, what.run);
+    if (!error) return std::unexpected(error.error());
+    attempt.end = *error == 0 ? AttemptEnd::got_through : AttemptEnd::stopped;
+    if (*error != 0) attempt.by = fmt::format("the kernel, without the capability: {}", std::strerror(*error));
+    return attempt;
+}
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+Result<> send_forgeries(Attacker& attacker, FabricRig& rig, std::vector<FabricAttempt>& attempts) {
+    struct Forgery {
+        const char *name, *tried;
+        std::function<void(Frame&)> spoil;
+    };
+    std::vector<Forgery> all{
+        {"forged-mac", "a RoCE packet from another MAC", [](Frame& frame) { frame.from = forged_mac; }},
+        {"forged-gid", "a RoCE packet from another address, which is another GID",
+         [](Frame& frame) { frame.source = forged_address; }},
+        {"forged-arp", "an ARP request that claims another address",
+         [](Frame& frame) {
+             frame.kind = Frame::Kind::arp;
+             frame.source = forged_address;
+         }},
+    };
+    // A NIC that tags frames itself lets none of a VLAN through that it was not told of, fence or no fence.
+    if (!rig.has_nic())
+        all.push_back({"vlan-hop", "a frame tagged for another VLAN", [](Frame& frame) { frame.vlan = 99; }});
+    for (const Forgery& forgery : all) {
+        auto attempt = attacker.forge(forgery.name, forgery.tried, forgery.spoil);
+        if (!attempt) return std::unexpected(attempt.error());
+        attempts.push_back(std::move(*attempt));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now) {
+    FabricReport report{.host = host_name(), .between = rig.what(), .fence = fence, .at = now, .grade = rig.grade()};
+    auto links = rdma::Links::open(rig.left().space);
+    if (!links) return std::unexpected(links.error());
+    const auto link = links->link(rig.left().link);
+    if (!link) return std::unexpected(link.error());
+    auto out = rdma::RawLink::open(rig.left().space, rig.left().link);
+    if (!out) return std::unexpected(out.error());
+    auto in = rdma::RawLink::open(rig.right().space, rig.right().link);
+    if (!in) return std::unexpected(in.error());
+    Attacker attacker{rig, fence, rdma::Nft{nft}, std::move(*out), std::move(*in)};
+    const auto passes = attacker.passes(honest_patience);
+    if (!passes) return std::unexpected(passes.error());
+    report.honest_passes = *passes;
+    if (!*passes) return report;
+    if (auto ok = send_forgeries(attacker, rig, report.attempts); !ok) return std::unexpected(ok.error());
+    for (const ProcessAttempt& what : process_attempts(rig, link->index, nft)) {
+        auto attempt = carry_out(what, rig, fence);
+        if (!attempt) return std::unexpected(attempt.error());
+        // Whatever it changed is as before for the next.
+        if (attempt->end == AttemptEnd::got_through && attempt->name == "change-mac")
+            (void)links->set_mac(link->index, rig.left().mac);
+        if (attempt->end == AttemptEnd::got_through && attempt->name == "add-address")
+            (void)links->remove(link->index, forged_address);
+        report.attempts.push_back(std::move(*attempt));
+    }
+    if (auto ok = rig.make_right_foreign(); !ok) return std::unexpected(ok.error());
+    if (auto ok = attacker.listen_again(); !ok) return std::unexpected(ok.error());
+    auto foreign = attacker.speak_to_another_tenant();
+    if (!foreign) return std::unexpected(foreign.error());
+    report.attempts.push_back(std::move(*foreign));
+    return report;
+}
+
+FabricVerdict verdict_of(const FabricReport& report) {
+    using Is = FabricVerdict::Is;
+    if (!report.honest_passes)
+        return {Is::proves_nothing, "honest traffic does not arrive either, so that nothing was stopped by a fence"};
+    std::vector<std::string> through, stopped;
+    for (const FabricAttempt& attempt : report.attempts) {
+        if (attempt.end == AttemptEnd::got_through) through.push_back(attempt.name);
+        if (attempt.end == AttemptEnd::stopped) stopped.push_back(attempt.name);
+    }
+    if (through.empty() && stopped.empty()) return {Is::proves_nothing, "nothing was tried"};
+    if (report.fence == FabricFence::off) {
+        if (stopped.empty()) return {Is::closed, "with the fence off every attempt gets through, as it must"};
+        return {Is::proves_nothing,
+                fmt::format("with the fence off these are stopped all the same, by something else: {}",
+                            fmt::join(stopped, ", "))};
+    }
+    if (!through.empty()) return {Is::open, fmt::format("these get through: {}", fmt::join(through, ", "))};
+    return {Is::closed, fmt::format("all {} attempts were stopped", stopped.size())};
+}
+
+std::string fabric_report_text(const FabricReport& report) { return evidence::compact_text(report); }
+
+Result<FabricReport> read_fabric_report(std::string_view text) {
+    return evidence::read_text<FabricReport>("fabric report", text);
+}
+
+}  // namespace bulkhead::agent

@@ -1,0 +1,71 @@
+// Plays the attacker between two ends of our own, and says of each attempt what stopped it, or that it got through.
+// Frames are sent as somebody would who is root in a VM or has found a way to a raw queue pair: only what stands
+// outside of the tenant can stop them. The rest is tried as a process of the tenant, with what such a process has.
+//
+// Whether a forged frame arrived is known by an honest one sent after it: who hears the second and not the first has
+// lost the first on the way. A test in which the honest one does not arrive proves nothing, and says so.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bulkhead/agent/fabric_rig.hpp"
+#include "bulkhead/base/quantity.hpp"
+#include "bulkhead/base/result.hpp"
+#include "bulkhead/model/describe.hpp"
+
+namespace bulkhead::agent {
+
+enum class AttemptEnd : std::uint8_t { not_tried, stopped, got_through };
+constexpr auto words(AttemptEnd) { return std::to_array<Words>({"not-tried", "stopped", "got-through"}); }
+
+struct FabricAttempt {
+    std::string name;  // "forged-mac"
+    std::string tried;
+    AttemptEnd end{};
+    std::string by;  // the fence that stopped it, or why it was not tried
+    static constexpr void describe(auto&& field) {
+        field("name", &FabricAttempt::name, "The attempt.", Rule{.required = true, .format = Format::line});
+        field("tried", &FabricAttempt::tried, "What was done.", Rule{.required = true, .format = Format::line});
+        field("end", &FabricAttempt::end, "Whether it was stopped.", Rule{.required = true});
+        field("by", &FabricAttempt::by, "By which fence; or why it was not tried.", Rule{.format = Format::line});
+    }
+    friend bool operator==(const FabricAttempt&, const FabricAttempt&) = default;
+};
+
+struct FabricReport {
+    std::string test = "fabric";
+    std::string host;
+    std::string between;
+    FabricFence fence{};
+    Instant at;
+    Grade grade = Grade::assumed;
+    bool honest_passes = false;
+    std::vector<FabricAttempt> attempts;
+    static constexpr void describe(auto&& field) {
+        field("test", &FabricReport::test, "Which test.", Rule{.required = true, .format = Format::line});
+        field("host", &FabricReport::host, "The machine.", Rule{.format = Format::line});
+        field("between", &FabricReport::between, "Which two ends.", Rule{.required = true, .format = Format::line});
+        field("fence", &FabricReport::fence, "Which fences were up.", Rule{.required = true});
+        field("at", &FabricReport::at, "When, by the machine's clock.");
+        field("grade", &FabricReport::grade, "How it is known.", Rule{.required = true});
+        field("honestPasses", &FabricReport::honest_passes, "Whether honest traffic arrives; else nothing is proven.");
+        field("attempts", &FabricReport::attempts, "What was tried.");
+    }
+    friend bool operator==(const FabricReport&, const FabricReport&) = default;
+};
+
+Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now);
+
+// What it comes to: nothing open, something open, or nothing proven (and why).
+struct FabricVerdict {
+    enum class Is : std::uint8_t { closed, open, proves_nothing };
+    Is is{};
+    std::string why;
+};
+FabricVerdict verdict_of(const FabricReport& report);
+
+std::string fabric_report_text(const FabricReport& report);  // compact JSON
+Result<FabricReport> read_fabric_report(std::string_view text);
+
+}  // namespace bulkhead::agent

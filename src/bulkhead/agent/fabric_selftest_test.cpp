@@ -1,0 +1,138 @@
+#include "bulkhead/agent/fabric_selftest.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+namespace bulkhead::agent {
+namespace {
+
+using testing::HasSubstr;
+
+FabricReport report_with(FabricFence fence, bool honest, std::vector<AttemptEnd> ends) {
+    FabricReport report{.between = "two ends", .fence = fence, .honest_passes = honest};
+    for (const AttemptEnd end : ends) report.attempts.push_back({"forged-mac", "a frame", end, "the guard"});
+    return report;
+}
+
+TEST(FabricVerdict, a_test_that_could_not_have_failed_proves_nothing) {
+    using enum AttemptEnd;
+    using Is = FabricVerdict::Is;
+    struct Row {
+        const char* says;
+        FabricReport report;
+        Is is;
+    };
+    const Row rows[] = {
+        {"all stopped", report_with(FabricFence::on, true, {stopped, stopped, not_tried}), Is::closed},
+        {"one got through", report_with(FabricFence::on, true, {stopped, got_through}), Is::open},
+        {"one got through the NIC", report_with(FabricFence::nic, true, {got_through}), Is::open},
+        {"honest traffic is lost, too", report_with(FabricFence::on, false, {stopped}), Is::proves_nothing},
+        {"nothing was tried", report_with(FabricFence::on, true, {not_tried}), Is::proves_nothing},
+        {"the control: all got through", report_with(FabricFence::off, true, {got_through, not_tried}), Is::closed},
+        {"the control stops something", report_with(FabricFence::off, true, {got_through, stopped}),
+         Is::proves_nothing},
+        {"the control's honest traffic is lost", report_with(FabricFence::off, false, {}), Is::proves_nothing},
+    };
+    for (const Row& row : rows) EXPECT_EQ(verdict_of(row.report).is, row.is) << row.says;
+}
+
+TEST(FabricReport, is_read_back_as_it_was_written) {
+    FabricReport report = report_with(FabricFence::nic, true, {AttemptEnd::stopped, AttemptEnd::got_through});
+    report.at = Instant{1'700'000'000'000};
+    report.grade = Grade::emulated;
+    const auto read = read_fabric_report(fabric_report_text(report));
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(*read, report);
+    EXPECT_FALSE(read_fabric_report("{}"));
+}
+
+// Against this machine's kernel, in namespaces of the test's own.
+class VethFabric : public testing::Test {
+protected:
+    static std::map<std::string, FabricAttempt> attempts_with(FabricFence fence, FabricReport& report) {
+        auto rig = make_veth_rig(fence, "nft");
+        if (!rig) {
+            ADD_FAILURE() << rig.error().what;
+            return {};
+        }
+        auto found = test_fabric(**rig, fence, "nft", Instant{1});
+        if (!found) {
+            ADD_FAILURE() << found.error().what;
+            return {};
+        }
+        report = *found;
+        std::map<std::string, FabricAttempt> all;
+        for (const FabricAttempt& attempt : report.attempts) all[attempt.name] = attempt;
+        return all;
+    }
+    void SetUp() override {
+        if (::geteuid() != 0) GTEST_SKIP() << "network namespaces take root";
+        if (const auto rig = make_veth_rig(FabricFence::off, "nft"); !rig)
+            GTEST_SKIP() << "this kernel has no veth in a bridge: " << rig.error().what;
+        if (const auto rig = make_veth_rig(FabricFence::on, "nft"); !rig)
+            GTEST_SKIP() << "no guard: " << rig.error().what;
+    }
+};
+
+TEST_F(VethFabric, with_the_fence_up_every_attempt_is_stopped_by_something_that_is_named) {
+    FabricReport report;
+    const auto all = attempts_with(FabricFence::on, report);
+    EXPECT_EQ(verdict_of(report).is, FabricVerdict::Is::closed) << verdict_of(report).why;
+    const std::map<std::string, std::string> by{
+        {"forged-mac", "1: forged_mac"},     {"forged-gid", "1: forged_address"},
+        {"forged-arp", "1: forged_address"}, {"vlan-hop", "1: unknown"},
+        {"foreign-tenant", "1: foreign"},    {"raw-packet-socket", "not permitted"},
+        {"raw-ip-socket", "not permitted"},  {"change-mac", "not permitted"},
+        {"add-address", "not permitted"},    {"foreign-namespace", "not permitted"}};
+    for (const auto& [name, fence] : by) {
+        ASSERT_TRUE(all.contains(name)) << name;
+        EXPECT_EQ(all.at(name).end, AttemptEnd::stopped) << name;
+        EXPECT_THAT(all.at(name).by, HasSubstr(fence)) << name;
+    }
+    EXPECT_EQ(all.at("foreign-uverbs").end, AttemptEnd::not_tried);
+}
+
+TEST_F(VethFabric, without_it_the_same_attempts_get_through) {
+    FabricReport report;
+    const auto all = attempts_with(FabricFence::off, report);
+    EXPECT_EQ(verdict_of(report).is, FabricVerdict::Is::closed) << verdict_of(report).why;
+    for (const char* name : {"forged-mac", "forged-gid", "forged-arp", "vlan-hop", "foreign-tenant",
+                             "raw-packet-socket", "raw-ip-socket", "change-mac", "add-address", "foreign-namespace"})
+        EXPECT_EQ(all.at(name).end, AttemptEnd::got_through) << name;
+}
+
+TEST_F(VethFabric, a_guard_with_a_hole_is_found) {
+    auto rig = make_veth_rig(FabricFence::on, "nft");
+    ASSERT_TRUE(rig);
+    // Somebody else's table cannot open a guard; somebody who takes it down can.
+    const RigGuard guard = (*rig)->guards().front();
+    ASSERT_TRUE(rdma::Nft{}.remove(*guard.space, guard.table));
+    const auto found = test_fabric(**rig, FabricFence::on, "nft", Instant{1});
+    ASSERT_TRUE(found) << found.error().what;
+    EXPECT_EQ(verdict_of(*found).is, FabricVerdict::Is::open);
+    EXPECT_THAT(verdict_of(*found).why, HasSubstr("forged-mac"));
+}
+
+TEST_F(VethFabric, nothing_of_it_outlives_it) {
+    const auto spaces = [] {
+        // Every namespace that some process of this machine is in, or that is kept by a name.
+        std::size_t links = 0;
+        for (const auto& entry : std::filesystem::directory_iterator{"/sys/class/net"})
+            links += entry.path().empty() ? 0U : 1U;
+        return links;
+    };
+    const std::size_t before = spaces();
+    {
+        auto rig = make_veth_rig(FabricFence::on, "nft");
+        ASSERT_TRUE(rig);
+        EXPECT_EQ(spaces(), before) << "the host's own namespace is not touched";
+    }
+    EXPECT_EQ(spaces(), before);
+}
+
+}  // namespace
+}  // namespace bulkhead::agent

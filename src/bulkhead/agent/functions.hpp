@@ -1,0 +1,120 @@
+// Virtual functions of this node's NICs, for tenants. Which physical ones may be used is on the command line and
+// nowhere else; everything of a function is set from the host's side before its tenant sees it, read back, and taken
+// away again:
+//
+//     attach   identity, VLAN, rate and checks on the physical function; then the driver; then the tenant's namespace
+//              gets the link (with its guard) and the RDMA device; then address and link go up
+//     detach   the driver goes, and link and RDMA device with it; the function is nobody's; the namespace ends with the
+//              lease's last function
+//     wipe     the function is reset, and set to nobody's once more
+//     verify   everything that could be left is looked for, and named
+//
+// What is under way is on record (`functions/ADDRESS` in the run folder) before it begins, so that whoever comes after
+// us detaches what we attached.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bulkhead/agent/fabric_fence.hpp"
+#include "bulkhead/hw/rdma/gid_table.hpp"
+#include "bulkhead/hw/rdma/guard.hpp"
+#include "bulkhead/hw/rdma/links.hpp"
+#include "bulkhead/hw/rdma/pci_functions.hpp"
+#include "bulkhead/hw/rdma/rdma_system.hpp"
+#include "bulkhead/model/node.hpp"
+#include "bulkhead/node/fabric_port.hpp"
+#include "bulkhead/node/operation.hpp"
+
+namespace bulkhead::agent {
+
+struct TenantNic {
+    std::string address;      // of the physical function
+    std::uint32_t count = 0;  // virtual ones to have; 0: those that are there
+    friend bool operator==(const TenantNic&, const TenantNic&) = default;
+};
+Result<TenantNic> parse_tenant_nic(std::string_view text);  // "0000:3b:00.0" or "0000:3b:00.0=8"
+
+struct FunctionsSettings {
+    std::vector<TenantNic> nics;
+    std::string run_folder;  // namespaces and records; ends with the boot, as functions do
+    std::string sys = "/sys";
+    std::string host = "/proc/1/ns/net";  // the namespace that physical functions are in
+    std::string nft = "nft";
+    bool soft_roce = false;  // an RDMA device in software on each function: for machines whose NICs have none
+};
+
+// What a lease has, as its tenant sees it.
+struct LeasedPort {
+    std::uint16_t function = 0;
+    std::string link;  // "fabric3"
+    std::string rdma;  // "mlx5_2"; empty: no RDMA device
+    std::uint32_t rdma_port = 1;
+    std::optional<std::uint32_t> gid_index;  // of its address, now
+    std::optional<rdma::VerbsNode> verbs;    // exactly its RDMA device's
+    friend bool operator==(const LeasedPort&, const LeasedPort&) = default;
+};
+
+struct FunctionRecord;
+
+class Functions {
+public:
+    static Result<std::unique_ptr<Functions>> open(FunctionsSettings settings);
+    // Keeps RDMA devices to their namespaces, from now on and on the whole machine. The kernel takes that only while
+    // there is no namespace but the host's: so before the caller makes its own. Fine without RDMA, and where it is so.
+    static Result<> prepare_host();
+
+    // By index, which is the order of their PCI addresses.
+    std::vector<NodeFunction> inventory() const;
+    std::size_t size() const { return known_.size(); }
+    Grade grade(std::uint16_t function) const;
+
+    Result<> attach(Key lease, const std::string& tenant, const FabricPort& port, FabricFence fence = FabricFence::on);
+    Result<> detach(std::uint16_t function);
+    OperationResult wipe(std::uint16_t function);
+    OperationResult verify(std::uint16_t function);
+
+    // `conflict` for a function that is somebody's: it has a driver, and no record of ours says why.
+    Result<> check_free(std::uint16_t function) const;
+
+    // Where a tenant of that lease is started: container::TenantSpec::network_space.
+    std::string space_of(Key lease) const;
+    Result<std::vector<LeasedPort>> ports_of(Key lease);
+
+private:
+    struct Known {
+        std::string address, physical, driver;  // the driver that functions get
+        std::uint32_t number = 0;
+        int physical_link = 0;
+        std::string physical_mac, model;
+        bool is_emulated = false;
+    };
+    explicit Functions(FunctionsSettings settings);
+
+    Result<> find_all();
+    Result<const Known*> known(std::uint16_t function) const;
+    Result<> attach_locked(const Known& known, const FunctionRecord& record, FabricFence fence);
+    Result<> detach_locked(const Known& known);
+    Result<> give_link(const Known& known, const FunctionRecord& record, const rdma::Space& space);
+    Result<> give_rdma(const Known& known, FunctionRecord& record, const rdma::Space& space);
+    Result<> dress(const FunctionRecord& record, const rdma::Space& space, FabricFence fence);
+    Result<> make_nobodys(const Known& known);
+    std::vector<std::string> residue_of(const Known& known);
+    std::vector<FunctionRecord> records() const;
+    std::string record_path(const std::string& address) const;
+    std::string sysfs_of(Key lease) const { return space_of(lease) + ".sys"; }
+
+    FunctionsSettings settings_;
+    rdma::PciTree pci_;
+    rdma::RdmaTree rdma_;
+    rdma::Nft nft_;
+    std::optional<rdma::Space> host_;
+    std::vector<Known> known_;
+    mutable std::mutex mutex_;  // one change at a time: functions of one NIC share its firmware
+};
+
+}  // namespace bulkhead::agent

@@ -1,0 +1,179 @@
+// A tree of files stands for the NIC, a link of the test's own namespace for its physical function: no kernel here has
+// virtual functions, so what is shown is that nothing is done by halves and that whatever is left is found. Functions
+// of a real driver are attached and released in the lab.
+#include "bulkhead/agent/functions.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "bulkhead/agent/function_record.hpp"
+#include "bulkhead/hw/rdma/tree_test.hpp"
+
+namespace bulkhead::agent {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr const char* pf = "0000:3b:00.0";
+
+FabricPort good_port() {
+    return {.function = 0,
+            .mac = "02:42:0a:80:10:05",
+            .vlan = 100,
+            .address = "10.128.16.5/20",
+            .subnet = "10.128.16.0/20",
+            .rate_mbps = 10'000,
+            .dscp = 26};
+}
+
+TEST(TenantNic, is_an_address_and_a_number) {
+    EXPECT_EQ(parse_tenant_nic("0000:3b:00.0").value(), (TenantNic{pf, 0}));
+    EXPECT_EQ(parse_tenant_nic("0000:3b:00.0=8").value(), (TenantNic{pf, 8}));
+    for (const char* bad :
+         {"", "3b:00.0", "0000:3b:00.0=", "0000:3b:00.0=0", "0000:3b:00.0=x", "0000:3b:00.0=5000", "eth0=8", "../x"})
+        EXPECT_FALSE(parse_tenant_nic(bad)) << bad;
+}
+
+TEST(FunctionRecord, is_read_back_and_planned) {
+    const FunctionRecord record = record_for(7, "acme", "0000:3b:10.0", good_port());
+    EXPECT_EQ(read_function_record(function_record_text(record)).value(), record);
+    const auto plan = plan_of(record);
+    ASSERT_TRUE(plan) << plan.error().what;
+    EXPECT_EQ(plan->setting.tag, (rdma::Tag{100, 3})) << "DSCP 26 is priority 3";
+    EXPECT_TRUE(plan->setting.spoof_check);
+    EXPECT_FALSE(plan->setting.trust);
+}
+
+TEST(FunctionRecord, a_port_that_is_wrong_is_refused_before_anything_is_done) {
+    const std::function<void(FabricPort&)> spoils[] = {
+        [](FabricPort& port) { port.mac = "03:42:0a:80:10:05"; },
+        [](FabricPort& port) { port.mac = "00:00:00:00:00:00"; },
+        [](FabricPort& port) { port.mac = ""; },
+        [](FabricPort& port) { port.vlan = 4095; },
+        [](FabricPort& port) { port.address = "10.128.16.5"; },
+        [](FabricPort& port) { port.address = "10.128.32.5/20"; },
+        [](FabricPort& port) { port.subnet = "all"; },
+        [](FabricPort& port) { port.rate_mbps = -1; },
+        [](FabricPort& port) { port.dscp = 64; },
+        [](FabricPort& port) { port.node_guid = "02:00:00:00:00:00:10:05"; },
+        [](FabricPort& port) { port.port_guid = port.node_guid = "00:00:00:00:00:00:00:00"; },
+    };
+    for (const auto& spoil : spoils) {
+        FabricPort port = good_port();
+        spoil(port);
+        EXPECT_FALSE(plan_of(record_for(7, "acme", "0000:3b:10.0", port)));
+    }
+    EXPECT_FALSE(plan_of(record_for(0, "acme", "0000:3b:10.0", good_port())));
+}
+
+class FakeNic : public testing::Test {
+protected:
+    void SetUp() override {
+        if (::geteuid() != 0) GTEST_SKIP() << "network namespaces take root";
+        host_ = folder.root() + "/host-net";
+        auto space = rdma::Space::make_named(host_);
+        if (!space) GTEST_SKIP() << space.error().what;
+        host.emplace(std::move(*space));
+        auto links = rdma::Links::open(*host);
+        ASSERT_TRUE(links);
+        const auto link = links->make_veth("pf0", {"wire0", -1});
+        if (!link) GTEST_SKIP() << link.error().what;
+        tree.add_physical(pf, "igb", 2);
+        tree.write(std::string{"bus/pci/devices/"} + pf + "/net/pf0/ifindex", std::to_string(*link) + "\n");
+        auto opened = Functions::open(
+            {.nics = {{pf, 0}}, .run_folder = folder.root() + "/run", .sys = tree.root(), .host = host_});
+        ASSERT_TRUE(opened) << opened.error().what;
+        functions = std::move(*opened);
+    }
+    void TearDown() override {
+        if (functions) (void)rdma::Space::hide_sysfs(functions->space_of(7) + ".sys");
+        if (functions) (void)rdma::Space::remove_named(functions->space_of(7));
+        if (!host_.empty()) (void)rdma::Space::remove_named(host_);
+    }
+    rdma::FakeTree tree, folder;
+    std::string host_;
+    std::optional<rdma::Space> host;
+    std::unique_ptr<Functions> functions;
+};
+
+TEST_F(FakeNic, functions_are_counted_by_their_addresses) {
+    const auto all = functions->inventory();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].address, "0000:3b:10.0");
+    EXPECT_EQ(all[1].address, "0000:3b:10.1");
+    EXPECT_EQ(functions->grade(0), Grade::emulated) << "QEMU's NIC";
+    tree.write(std::string{"bus/pci/devices/"} + pf + "/subsystem_vendor", "0x8086\n");
+    tree.write(std::string{"bus/pci/devices/"} + pf + "/subsystem_device", "0xa03c\n");
+    const auto real =
+        Functions::open({.nics = {{pf, 0}}, .run_folder = folder.root() + "/run", .sys = tree.root(), .host = host_});
+    ASSERT_TRUE(real);
+    EXPECT_EQ((*real)->grade(0), Grade::silicon);
+    EXPECT_FALSE(functions->attach(7, "acme", [] {
+        FabricPort port = good_port();
+        port.function = 2;
+        return port;
+    }()));
+}
+
+TEST_F(FakeNic, a_nic_that_sets_nothing_gets_no_driver_and_no_namespace) {
+    tree.write("bus/pci/drivers/igbvf/bind", "");
+    const auto attached = functions->attach(7, "acme", good_port());
+    ASSERT_FALSE(attached);
+    EXPECT_THAT(attached.error().what, HasSubstr("set the MAC 02:42:0a:80:10:05 of virtual function 0"));
+    EXPECT_EQ(tree.read("bus/pci/drivers/igbvf/bind"), "") << "the driver waits for the fence";
+    EXPECT_FALSE(rdma::Space::is_there(functions->space_of(7)));
+}
+
+TEST_F(FakeNic, whatever_could_be_left_is_found_and_named) {
+    const auto found = [&] { return functions->verify(0); };
+    EXPECT_THAT(found().why, HasSubstr("has 0 virtual functions")) << "what cannot be looked at is not clean";
+    const auto count = found().bytes_residue;
+    EXPECT_FALSE(found().ok);
+
+    tree.link("bus/pci/devices/0000:3b:10.0/driver", "../../../bus/pci/drivers/igbvf");
+    EXPECT_THAT(found().why, HasSubstr("0000:3b:10.0 still has the driver igbvf"));
+    EXPECT_EQ(found().bytes_residue, count + 1);
+    tree.remove("bus/pci/devices/0000:3b:10.0/driver");
+
+    ASSERT_TRUE(rdma::Space::make_named(functions->space_of(7)));
+    EXPECT_THAT(found().why, HasSubstr("lease-7 belongs to no function"));
+    ASSERT_TRUE(rdma::Space::remove_named(functions->space_of(7)));
+
+    const std::string record = folder.root() + "/run/functions/0000:3b:10.0";
+    folder.write("run/functions/0000:3b:10.0",
+                 function_record_text(record_for(7, "acme", "0000:3b:10.0", good_port())));
+    EXPECT_THAT(found().why, HasSubstr("on record for lease 7"));
+    std::filesystem::rename(record, record + ".last");
+    EXPECT_EQ(found().bytes_residue, count) << "whose it was is no residue";
+    tree.add_port("rxe0", "Ethernet", 4, {{1, "0000:0000:0000:0000:0000:ffff:0a80:1005", "RoCE v2", "x"}});
+    EXPECT_THAT(found().why, HasSubstr("row 1 of rxe0/1 still holds the tenant's GID"));
+    tree.remove("class/infiniband");
+
+    const auto loaded = rdma::Nft{}.load(*host, {.table = "bulkhead_f0",
+                                                 .device = "wire0",
+                                                 .mac = *rdma::parse_mac("02:42:0a:80:10:05"),
+                                                 .address = *rdma::parse_prefix("10.128.16.5/20"),
+                                                 .subnet = *rdma::parse_prefix("10.128.16.0/20")});
+    if (loaded) {
+        EXPECT_THAT(found().why, HasSubstr("the guard bulkhead_f0 is in the host's tables"));
+        ASSERT_TRUE(rdma::Nft{}.remove(*host, "bulkhead_f0"));
+    }
+    EXPECT_EQ(found().bytes_residue, count) << "all of it is gone again";
+}
+
+TEST_F(FakeNic, a_function_that_is_somebodys_is_not_given_to_another) {
+    folder.write("run/functions/0000:3b:10.0",
+                 function_record_text(record_for(8, "zenith", "0000:3b:10.0", good_port())));
+    const auto attached = functions->attach(7, "acme", good_port());
+    ASSERT_FALSE(attached);
+    EXPECT_EQ(attached.error().code, Code::conflict);
+    EXPECT_THAT(attached.error().what, HasSubstr("attached to lease 8"));
+}
+
+}  // namespace
+}  // namespace bulkhead::agent

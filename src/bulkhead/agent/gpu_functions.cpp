@@ -1,0 +1,64 @@
+// Virtual functions of NICs, as operations on a node with GPUs.
+#include <fmt/format.h>
+
+#include "bulkhead/agent/gpu_hardware.hpp"
+
+namespace bulkhead::agent {
+
+namespace {
+
+// Of one lease, on each of its RDMA devices: plenty for a job, and not all that the NIC has. The kernel counts a queue
+// pair, a memory region and the like as an object each.
+constexpr std::uint32_t rdma_handles_max = 1'024, rdma_objects_max = 262'144;
+
+OperationResult not_done(const Error& error) {
+    return {.why = error.remedy.empty() ? error.what : error.what + "; " + error.remedy};
+}
+
+// Written so that it reads orders of both kinds: those that say how the port is set, and those that do not yet.
+template <class Attach>
+OperationResult attach_as(Functions& functions, const Attach& what) {
+    if constexpr (requires { what.port; }) {
+        if (auto attached = functions.attach(what.lease, what.tenant, what.port); !attached)
+            return not_done(attached.error());
+        return {.ok = true};
+    } else {
+        return {.why = fmt::format("the order for function {} does not say how its port is set", what.function)};
+    }
+}
+
+}  // namespace
+
+OperationResult GpuHardware::carry(const AttachFunction& what) {
+    if (!functions_) return none_here("virtual function");
+    return attach_as(*functions_, what);
+}
+
+OperationResult GpuHardware::carry(const DetachFunction& what) {
+    if (!functions_) return {.ok = true};
+    if (auto detached = functions_->detach(what.function); !detached) return not_done(detached.error());
+    return {.ok = true};
+}
+
+// The namespace with its links, and the file of exactly its own RDMA devices.
+Result<> GpuHardware::give_functions(const StartTenant& what, container::TenantSpec& spec) const {
+    if (what.functions.empty()) return {};
+    if (!functions_) return fail(Code::not_found, "this agent has no virtual function to give", "see --tenant-nic");
+    const auto ports = functions_->ports_of(what.lease);
+    if (!ports) return std::unexpected(ports.error());
+    if (ports->size() != what.functions.size())
+        return fail(Code::conflict,
+                    fmt::format("lease {} has {} functions attached and is to be started with {}", what.lease,
+                                ports->size(), what.functions.size()),
+                    "see the agent's log for the one that was not attached");
+    spec.network = container::Network::prepared;
+    spec.network_space = functions_->space_of(what.lease);
+    for (const LeasedPort& port : *ports) {
+        if (!port.verbs) continue;
+        spec.devices.push_back({port.verbs->path, 'c', port.verbs->major, port.verbs->minor});
+        spec.limits.rdma.push_back({port.rdma, rdma_handles_max, rdma_objects_max});
+    }
+    return {};
+}
+
+}  // namespace bulkhead::agent
