@@ -185,13 +185,16 @@ RC_GTEST_PROP(NcclTopology, names_nothing_that_is_not_leased, ()) {
     NodePart part;
     std::set<std::string> mine, names;
     for (std::uint16_t i = 0; i < 8; ++i)
-        if (*rc::gen::inRange(0, 2) == 1) {
-            part.gpus.push_back({i, *rc::gen::inRange(0, 4) != 0});
+        if (*rc::gen::element(true, false)) {
+            part.gpus.push_back({i, *rc::gen::element(true, true, false)});
             mine.insert(node.topology[i].bus);
         }
-    RC_PRE(!part.gpus.empty());
+    if (part.gpus.empty()) {
+        part.gpus.push_back({0, true});
+        mine.insert(node.topology[0].bus);
+    }
     for (std::uint16_t i = 0; i < 16; ++i)
-        if (*rc::gen::inRange(0, 3) == 1) {
+        if (*rc::gen::element(true, false, false)) {
             part.functions.push_back(i);
             part.ports.push_back(rail(i));
             mine.insert(node.functions[i].address);
