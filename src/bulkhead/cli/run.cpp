@@ -84,6 +84,7 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     add_break_glass(program, context);
     add_whoami(program, context);
     add_backup(program, context);
+    add_render(program, context);
     add_contract(program, context);
     add_mig(program, context);
     add_shares(program, context);
