@@ -156,6 +156,14 @@ private:
     void check_start(const std::string& node, const NodeModel& model, const StartTenant& start);
     void check_neighbours(const std::string& node, const Promised& mine, const StartTenant& start);
 
+    // Of who functions are on the fabric: checkers_fabric.cpp.
+    struct LivePort {
+        std::string tenant;
+        FabricPort port;
+    };
+    void check_port(const std::string& node, const AttachFunction& attach);
+    void forget_port(const std::string& node, const NodeModel& model, std::uint16_t function);
+
     void check_rest();
     void say(std::string_view what) const;
 
@@ -176,8 +184,9 @@ private:
     std::map<Key, Promised> promised_;
     std::map<std::string, std::map<Key, Running>> running_;     // by node: what the hardware runs
     std::map<std::string, std::set<std::string>> wiped_since_;  // node -> units with evidence since their last use
-    std::set<std::string> hanging_;                             // nodes on which an operation hangs
-    std::vector<std::string> just_taken_;                       // units, by the start that is being looked at
+    std::map<std::pair<std::string, std::uint16_t>, LivePort> live_ports_;  // by node and function
+    std::set<std::string> hanging_;                                         // nodes on which an operation hangs
+    std::vector<std::string> just_taken_;            // units, by the start that is being looked at
     std::set<std::string> leased_names_;             // every lease there ever was, whatever a backup has forgotten
     std::map<std::string, std::size_t> signatures_;  // of evidence: the leaf that first had it
     std::map<std::string, std::set<std::string>> kernel_users_;   // node -> tenants since the last verified reboot

@@ -174,6 +174,10 @@ void Checkers::ended(const std::string& node, const NodeModel& model, const Oper
         running_[node].erase(start->lease);
         wiped_since_[node].insert(just_taken_.begin(), just_taken_.end());
     }
+    if (const AttachFunction* attach = std::get_if<AttachFunction>(&operation.what); attach != nullptr && ok)
+        check_port(node, *attach);
+    if (const Wipe* wipe = std::get_if<Wipe>(&operation.what); wipe != nullptr && ok && wipe->kind == UnitKind::vf)
+        forget_port(node, model, wipe->device);
     if (const StopTenant* stop = std::get_if<StopTenant>(&operation.what); stop != nullptr && ok)
         running_[node].erase(stop->lease);
     if (const Wipe* wipe = std::get_if<Wipe>(&operation.what); wipe != nullptr && ok && wipe->kind == UnitKind::host)

@@ -90,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(Bugs, Planting,
                                          Plant{Planted::start_early, 5, 5, "nodes"}, Plant{Planted::ignore_quota, 6, 3},
                                          Plant{Planted::evict_for_nothing, 7, 3},
                                          Plant{Planted::forget_log_entry, 8, 1}, Plant{Planted::ignore_drains, 9, 3},
-                                         Plant{Planted::cover_silence, 11, 6, "network"}),
+                                         Plant{Planted::cover_silence, 11, 6, "network"},
+                                         Plant{Planted::draw_blindly, 12, 5}),
                          [](const testing::TestParamInfo<Plant>& plant) {
                              return "invariant_" + std::to_string(plant.param.invariant);
                          });
@@ -116,6 +117,35 @@ TEST(Checking, a_gpu_that_is_reset_under_its_tenant_is_seen) {
     EXPECT_EQ(resets_seen(1), 1);
     checkers.ended("n", model, {3, StopTenant{7}}, true);
     EXPECT_EQ(resets_seen(1), 1) << "nobody is there any more";
+}
+
+// Nor this: a subnet that goes to another tenant while a function of the first may still have it.
+TEST(Checking, numbers_of_the_fabric_that_two_tenants_have_are_seen) {
+    Checkers checkers{{}};
+    NodeModel model{{.node = "n", .gpus = 1, .functions = 3}};
+    const auto attach = [&](std::uint16_t function, std::string tenant, FabricPort port) {
+        port.function = function;
+        const Operation operation{1, AttachFunction{function, 7, std::move(tenant), std::move(port)}};
+        ASSERT_TRUE(model.carry_out(operation)->ok);
+        checkers.ended("n", model, operation, true);
+    };
+    const auto seen = [&] { return std::ranges::count(checkers.violations(), 12, &Violation::invariant); };
+    const FabricPort first{
+        .mac = "02:42:0a:80:00:02", .vlan = 100, .address = "10.128.0.2/20", .subnet = "10.128.0.0/20"},
+        second{.mac = "02:42:0a:80:00:03", .vlan = 100, .address = "10.128.0.3/20", .subnet = "10.128.0.0/20"};
+    attach(0, "acme", first);
+    attach(1, "acme", second);
+    EXPECT_EQ(seen(), 0) << "a tenant's own functions share what is the tenant's";
+    attach(2, "acme", second);
+    EXPECT_EQ(seen(), 2) << "but no address: the MAC and the address are there twice";
+    attach(2, "beta", first);
+    EXPECT_EQ(seen(), 8) << "of vf0 all four, of vf1 subnet and VLAN";
+    const Operation wipe{2, Wipe{UnitKind::vf, 0}};
+    ASSERT_TRUE(model.carry_out(wipe)->ok);
+    checkers.ended("n", model, wipe, true);
+    attach(0, "beta",
+           {.mac = "02:42:0a:80:10:09", .vlan = 101, .address = "10.128.16.9/20", .subnet = "10.128.16.0/20"});
+    EXPECT_EQ(seen(), 8) << "what was wiped may be anybody";
 }
 
 }  // namespace

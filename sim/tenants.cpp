@@ -57,6 +57,13 @@ std::vector<AnyObject> declared_objects(std::uint32_t) {
     policy.spec.sites = {{"fra", "eu"}};
     policy.spec.versionGate.shippedAdvisories = false;
     policy.spec.pricing.currency = "EUR";
+    // Few numbers, so that whoever gets one that is not free is seen.
+    policy.spec.fabric =
+        FabricPolicy{.pool = "10.128.0.0/16",
+                     .tenantPrefix = 20,
+                     .vlans = NumberRange{100, 115},
+                     .partitionKeys = std::nullopt,
+                     .classes = {{.tenantClass = "frontier-training", .rateMbps = 200'000, .dscp = 26}}};
     for (const PriceFacts& facts : price_facts()) {
         PriceList list{.name = fmt::format("list-{}", facts.from),
                        .validFrom = {facts.from},

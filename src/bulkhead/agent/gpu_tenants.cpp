@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "bulkhead/agent/gpu_hardware.hpp"
+#include "bulkhead/agent/gpu_nccl.hpp"
 #include "bulkhead/hw/container/nvidia_nodes.hpp"
 #include "bulkhead/hw/program/program.hpp"
 
@@ -171,6 +172,14 @@ Result<TenantSpec> GpuHardware::spec_of(const StartTenant& what, const Devices& 
     if (!devices.drives.empty()) spec.environment.emplace_back("BULKHEAD_DRIVES", devices.drives);
     if (apart) spec.environment.emplace_back("LD_LIBRARY_PATH", fmt::format("{0}/lib64:{0}/lib", driver_folder));
     std::ranges::copy(shared.environment, std::back_inserter(spec.environment));
+    if (!what.functions.empty()) {
+        const auto inventory = this->inventory();
+        if (!inventory) return std::unexpected(inventory.error());
+        auto nccl = show_nccl(settings_.folder, *inventory, what, std::nullopt);
+        if (!nccl) return std::unexpected(nccl.error());
+        std::ranges::move(nccl->environment, std::back_inserter(spec.environment));
+        std::ranges::move(nccl->mounts, std::back_inserter(spec.mounts));
+    }
     for (const std::string& variable : what.program.environment) {
         const std::size_t equals = variable.find('=');
         // What the lease says about its devices is not the tenant's to change.
@@ -336,6 +345,7 @@ OperationResult GpuHardware::carry(const StopTenant& what) {
             return {.ok = false, .why = "its processes do not go, a minute after SIGKILL"};
         std::this_thread::sleep_for(std::chrono::milliseconds{20});
     }
+    forget_nccl(settings_.folder, what.lease);
     if (const auto left = leave(what.lease); !left) return could_not(left.error());
     return {.ok = true, .saved = std::move(saved)};
 }

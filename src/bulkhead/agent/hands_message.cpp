@@ -71,7 +71,11 @@ Result<> check_limits(const AttachDrive& what) { return check_lease(what.lease);
 Result<> check_limits(const DetachDrive&) { return {}; }
 Result<> check_limits(const AttachFunction& what) {
     if (auto lease = check_lease(what.lease); !lease) return lease;
-    return check_tenant(what.tenant);
+    if (auto tenant = check_tenant(what.tenant); !tenant) return tenant;
+    if (what.port == FabricPort{.function = what.port.function}) return {};
+    if (what.port.function != what.function) return refuse("a function is set as itself");
+    return wire::check(wire::ControlMessage{
+        wire::NumberedOrder{1, {0, Prepare{.lease = what.lease, .functions = {what.function}, .ports = {what.port}}}}});
 }
 Result<> check_limits(const DetachFunction&) { return {}; }
 // The limits of the order it came from.
@@ -87,7 +91,8 @@ Result<> check_limits(const StartTenant& what) {
                                                                             what.gpus,
                                                                             what.drives,
                                                                             what.functions,
-                                                                            what.program}}}});
+                                                                            what.program,
+                                                                            what.ports}}}});
 }
 Result<> check_limits(const StopTenant& what) {
     if (what.save.ms < 0 || what.save.ms > wire::save_ms_max)

@@ -10,6 +10,23 @@ namespace {
 
 using testing::HasSubstr;
 
+FabricPort some_port(std::uint16_t function) {
+    return {.function = function,
+            .mac = "02:42:0a:80:10:05",
+            .vlan = 100,
+            .address = "10.128.16.5/20",
+            .subnet = "10.128.16.0/20",
+            .rate_mbps = 200'000,
+            .dscp = 26,
+            .node_guid = {},
+            .port_guid = {}};
+}
+AttachFunction set_as(auto&& change) {
+    AttachFunction attach{3, 9, "acme", some_port(3)};
+    change(attach.port);
+    return attach;
+}
+
 StartTenant some_start() {
     StartTenant start{.lease = 7,
                       .tier = Tier::container,
@@ -18,6 +35,7 @@ StartTenant some_start() {
                       .functions = {3},
                       .tenant = "acme",
                       .mechanism = Mechanism::mps};
+    start.ports = {some_port(3)};
     start.program = {{"/bin/sh", "-c", "echo"}, {"A=b"}, 2000, 1 << 30, {"save"}, Duration{30'000}};
     return start;
 }
@@ -28,7 +46,7 @@ std::vector<decltype(Operation::what)> all_operations() {
             DestroyInstance{1, 3},
             AttachDrive{2, 9},
             DetachDrive{2},
-            AttachFunction{3, 9, "acme"},
+            AttachFunction{3, 9, "acme", some_port(3)},
             DetachFunction{3},
             some_start(),
             StopTenant{9, Duration{30'000}},
@@ -144,6 +162,14 @@ TEST(HandsMessage, an_operation_that_breaks_a_limit_is_refused) {
         {"a day to save in", StopTenant{5, Duration::hours(24)}},
         {"less than no time to save in", StopTenant{5, Duration{-1}}},
         {"a function for a path", AttachFunction{0, 1, "/"}},
+        {"a function that is set as another", set_as([](auto& p) { p.function = 4; })},
+        {"a MAC of a vendor's", set_as([](auto& p) { p.mac = "00:42:0a:80:10:05"; })},
+        {"a MAC of many", set_as([](auto& p) { p.mac = "03:42:0a:80:10:05"; })},
+        {"a MAC with a command behind it", set_as([](auto& p) { p.mac = "02:42:0a:80:10:05; reboot"; })},
+        {"an address of another subnet", set_as([](auto& p) { p.address = "10.128.32.5/20"; })},
+        {"an address without a length", set_as([](auto& p) { p.address = "10.128.16.5"; })},
+        {"a VLAN beyond all", set_as([](auto& p) { p.vlan = 4095; })},
+        {"a GUID that is none", set_as([](auto& p) { p.port_guid = "policy"; })},
     };
     for (const Row& row : rows) {
         const auto sound = check(Begin{{5}, {42, row.what}});

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 
 struct AgentOptions {
     std::string server, ca_file, ca_fingerprint, token, token_file, name, site = "local", zone, rack, folder;
-    NodeModelSpec model;
+    NodeModelSpec model{.functions = 8};
     std::int64_t speed = 1000;
     std::string hardware = "model", user;
     agent::GpuHardwareSettings gpu;
@@ -326,6 +326,9 @@ void add_agent(Command program, Context& context) {
     command.add_option("--gpus", options->model.gpus, "How many. Default: 8.").within(1, 16).type_name("COUNT");
     command.add_option("--drives", options->model.drives, "Drives for tenants. Default: 0.")
         .within(0, 64)
+        .type_name("COUNT");
+    command.add_option("--functions", options->model.functions, "Virtual functions of NICs for tenants. Default: 8.")
+        .within(0, 256)
         .type_name("COUNT");
     command
         .add_option("--time", options->speed,

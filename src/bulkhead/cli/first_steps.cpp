@@ -49,6 +49,18 @@ std::string demo_prices(const std::string& model) {
                        fmt::arg("model", model));
 }
 
+// As many numbers as a small fleet needs, and a rate, so that there is something to see in a lease and its files.
+std::string demo_fabric() {
+    return "  fabric:\n"
+           "    kind: ethernet\n"
+           "    pool: 10.128.0.0/9\n"
+           "    tenantPrefix: 20\n"
+           "    vlans: {first: 100, last: 3999}\n"
+           "    classes:\n"
+           "    - {class: frontier-training, rateMbps: 400000, dscp: 26, sharePercent: 60}\n"
+           "    - {rateMbps: 100000, dscp: 10}\n";
+}
+
 }  // namespace
 
 std::string first_policy(const FleetShape& shape) {
@@ -59,7 +71,7 @@ spec:
   threatModel: {}
   sites: [{{name: local, jurisdiction: eu}}]
 {})",
-                       shape.real ? "internal" : "cloud", shape.real ? "" : demo_prices(shape.model));
+                       shape.real ? "internal" : "cloud", shape.real ? "" : demo_prices(shape.model) + demo_fabric());
 }
 
 // A hard promise on a soft mechanism: understood, and refused with every reason.

@@ -107,6 +107,7 @@ int run(int argc_given, const char* const* argv_given, std::ostream& out, std::o
     add_break_glass(program, context);
     add_whoami(program, context);
     add_backup(program, context);
+    add_render(program, context);
     add_contract(program, context);
     add_mig(program, context);
     add_shares(program, context);

@@ -74,6 +74,9 @@ void Turn::flush() {
         touch(lease.object, key);
         rows.push_back({Table::lease, key, to_compact_json(lease.object), false});
     }
+    for (const Key key : changed_fabric)
+        rows.push_back({Table::fabric, key, to_compact_json(state.fabric.at(key).row), false});
+    changed_fabric.clear();
     for (const Key key : changed_nodes) {
         NodeRun& node = state.nodes.at(key);
         touch(node.object, key);
@@ -183,6 +186,12 @@ Result<> Core::load(const Row& row) {
             state.restoring = standing.restoring;
             return {};
         }
+        case Table::fabric: {
+            FabricRow& fabric = append(state.fabric, row.key).row;
+            if (auto read = read_into(fabric, row); !read) return read;
+            if (!fabric.former) state.fabric_of[fabric.tenant] = row.key;
+            return {};
+        }
         case Table::usage:
             return load_usage(state, row);
         case Table::token:
@@ -281,6 +290,7 @@ void place_parts(Core::State& state, LeaseRun& lease) {
             part->prepare.functions.push_back(static_cast<std::uint16_t>(function.index));
     if (const auto workload = state.workloads.find(lease.workload); workload != state.workloads.end())
         give_program(workload->second.object, save_at_most(state), lease);
+    place_ports(state, lease);
 }
 
 }  // namespace

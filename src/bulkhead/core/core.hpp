@@ -24,6 +24,7 @@ enum class Planted : std::uint8_t {
     forget_log_entry,      // 8: closing a lease leaves no entry
     ignore_drains,         // 9: what a node says of a GPU that should take nobody new is not heard
     cover_silence,         // 11: nodes that nothing is heard of count as evidence
+    draw_blindly,          // 12: numbers of the fabric are drawn without a look at who has them
 };
 
 struct CoreSettings {

@@ -92,8 +92,10 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
             node.drives.push_back(drive.index);
             node.drive_bytes.push_back(object.status.drives[drive.index].size.bytes);
         }
+    // An agent of an older protocol does not know how to set them.
+    const bool can_set = run.protocol >= agent_protocol_fabric || !state.policy || !state.policy->object.spec.fabric;
     for (const Device& function : run.functions)
-        if (function.units[0].state == UnitState::available) node.functions.push_back(function.index);
+        if (can_set && function.units[0].state == UnitState::available) node.functions.push_back(function.index);
     for (const Key key : run.leases) {
         LeaseRun& lease = state.leases.at(key);
         const Part& part = *part_on(lease, run.key);
@@ -215,6 +217,11 @@ std::vector<std::string> waiting_words(const std::vector<Reason>& reasons) {
     }
     if (words.empty() && !reasons.empty()) words.emplace_back(sched::words_of("wait.order"));
     return words;
+}
+
+// One for each task, as the scheduler gives them.
+std::int64_t functions_of(const WorkloadRun& workload) {
+    return workload.object.spec.network.rdma ? workload.object.spec.tasks : 0;
 }
 
 void wait(Turn& turn, WorkloadRun& workload, std::vector<Reason> reasons) {
@@ -481,10 +488,23 @@ void place_work(Turn& turn) {
             wait(turn, workload, {{"wait.restoring", {}}});
             continue;
         }
+        if (auto reason = await_fabric(turn, workload.object.spec.tenant, functions_of(workload))) {
+            wait(turn, workload, {std::move(*reason)});
+            continue;
+        }
         waiting.push_back(key);
     }
     const sched::Statement statement = decide(turn, waiting);
-    for (const sched::Binding& binding : statement.bind) bind(turn, state.workloads.at(binding.workload), binding);
+    for (const sched::Binding& binding : statement.bind) {
+        WorkloadRun& workload = state.workloads.at(binding.workload);
+        // Another of the same tenant's may have taken the last addresses in this very cycle.
+        if (auto reason = await_fabric(turn, workload.object.spec.tenant, functions_of(workload))) {
+            wait(turn, workload, {std::move(*reason)});
+            state.retry_at = turn.now + Duration{60'000};
+            continue;
+        }
+        bind(turn, workload, binding);
+    }
     for (const sched::Eviction& eviction : statement.evict) evict(turn, eviction);
     for (const sched::Waiting& each : statement.waiting) wait(turn, state.workloads.at(each.workload), each.reasons);
     // There were more to make room for than one cycle looks for; the next goes on with the others.

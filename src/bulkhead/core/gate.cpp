@@ -233,6 +233,7 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     }
     if (clean) settle_drain(turn, node, *device, {report.start, report.size, burnt_in});
     if (clean && device->kind == UnitKind::host) node.host_used_by.clear();
+    if (clean && device->kind == UnitKind::vf) function_wiped(turn, node, device->index);
     turn.state.cycle_wanted = true;
     settle_lease(turn, lease);
 }

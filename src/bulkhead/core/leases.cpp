@@ -290,6 +290,7 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     const Gpus gpus{(contract.gpus.thousandths * got + asked - 1) / asked};
     lease.object.status = GpuLeaseStatus{.phase = LeasePhase::preparing, .gpus = gpus, .boundAt = turn.now};
     lease.object.status->metered = metered_of(state, contract, spec);
+    give_ports(turn, lease);
     turn.touch(lease.object, key);
     for (const Part& part : lease.parts) {
         NodeRun& node = state.nodes.at(part.node);

@@ -197,6 +197,17 @@ void reconcile_leases(Turn& turn, NodeRun& node, const Hello& hello) {
     }
 }
 
+// An agent that was replaced by an older one does not know how to set a function for its tenant.
+void end_what_it_cannot_set(Turn& turn, NodeRun& node) {
+    if (node.protocol >= agent_protocol_fabric) return;
+    for (const Key key : std::set<Key>{node.leases}) {
+        LeaseRun& lease = turn.state.leases.at(key);
+        if (lease.object.status->phase == LeasePhase::preparing && !part_on(lease, node.key)->prepare.ports.empty())
+            end_lease(turn, lease,
+                      fmt::format("the agent of node {} is too old for the fabric", node.object.metadata.name));
+    }
+}
+
 bool is_plausible(const Hello& hello) {
     std::size_t gpus = 0;
     for (const NodeGpus& group : hello.inventory.gpus) {
@@ -282,14 +293,17 @@ void on_hello(Turn& turn, const AgentHello& event) {
     node->heard = turn.now;
     node->unheard_since.reset();
     node->reports_seen = 0;
+    node->protocol = event.hello.protocol;
     turn.effects.welcomes.push_back({event.node, event.session});
     advance(*node, NodeEvent::hello);
     const std::int64_t first_leaf = state.log_size;
     take_inventory(turn, *node, event.hello.inventory);
     doubt_what_it_forgot(turn, *node, event.hello);
     node->strays.clear();
+    take_ports(turn, *node, event.hello.ports);
     reconcile_leases(turn, *node, event.hello);
     hear_of_drains(turn, *node, event.hello.inventory);
+    end_what_it_cannot_set(turn, *node);
     order_wipe_of_all_dirt(turn, *node);
     advance(*node, NodeEvent::reconciled);
     if (before != NodePhase::ready || state.log_size != first_leaf || turn.changed_nodes.contains(node->key)) {

@@ -497,6 +497,7 @@ void on_delete(Turn& turn, const command::Delete& wanted, Answer& answer) {
             if (!at_version(found->metadata, wanted.if_version, "Tenant", answer) || still_needed(turn, wanted, answer))
                 return;
             erase_stored(turn, state.tenants, wanted.name, Table::tenant);
+            tenant_gone(turn, wanted.name);
             return gone("Tenant", wanted.name);
         }
         case ObjectKind::workload: {

@@ -80,4 +80,37 @@ struct StandingRow {
     friend bool operator==(const StandingRow&, const StandingRow&) = default;
 };
 
+// Which address of the tenant's subnet a function has, until a wipe of it was verified.
+struct FabricAddress {
+    std::int64_t number = 0;
+    std::string node;
+    std::int64_t function = 0;
+
+    static constexpr void describe(auto&& field) {
+        field("number", &FabricAddress::number, "Within the subnet.", Rule{.required = true, .min = 0});
+        field("node", &FabricAddress::node, "The node, by its name.", Rule{.required = true});
+        field("function", &FabricAddress::function, "The function's index on it.", Rule{.min = 0, .max = 65535});
+    }
+    friend bool operator==(const FabricAddress&, const FabricAddress&) = default;
+};
+
+// Table fabric: who a tenant is on the fabric, from its first work there until nothing of it is left.
+struct FabricRow {
+    std::string tenant, subnet;
+    std::int64_t vlan = 0, partitionKey = 0;
+    std::vector<FabricAddress> addresses;
+    bool former = false;
+
+    static constexpr void describe(auto&& field) {
+        field("tenant", &FabricRow::tenant, "Whose.", Rule{.required = true});
+        field("subnet", &FabricRow::subnet, "10.128.16.0/20.", Rule{.required = true});
+        field("vlan", &FabricRow::vlan, "0: none.", Rule{.min = 0, .max = 4094});
+        field("partitionKey", &FabricRow::partitionKey, "Without the membership bit; 0: none.",
+              Rule{.min = 0, .max = 32767});
+        field("addresses", &FabricRow::addresses, "Of functions that are not wiped since.");
+        field("former", &FabricRow::former, "Functions still have it that a backup had forgotten; nobody new gets it.");
+    }
+    friend bool operator==(const FabricRow&, const FabricRow&) = default;
+};
+
 }  // namespace bulkhead

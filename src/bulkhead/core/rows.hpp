@@ -25,11 +25,12 @@ enum class Table : std::uint8_t {
     key,
     usage,
     token,
-    standing
+    standing,
+    fabric
 };
 constexpr auto words(Table) {
     return std::to_array<std::string_view>({"policy", "tenant_class", "tenant", "workload", "node", "lease", "gate",
-                                            "signing_key", "usage", "token", "standing"});
+                                            "signing_key", "usage", "token", "standing", "fabric"});
 }
 
 struct Row {

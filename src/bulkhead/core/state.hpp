@@ -57,6 +57,7 @@ struct NodeRun {
     std::uint64_t session = 0;  // 0: none
     Instant heard, sent;
     std::optional<Instant> unheard_since;  // of the process before this one, until it is heard of again
+    std::int64_t protocol = 0;             // of the agent, as it last said hello
     std::int64_t reports_seen = 0;         // in this process; an older number is a repetition
     std::int64_t tickets = 0;              // given out in this epoch
     Key key_row = 0;
@@ -107,6 +108,11 @@ struct Stored {
     T object;
 };
 
+struct FabricRun {
+    Key key = 0;
+    FabricRow row;
+};
+
 struct Core::State {
     std::int64_t epoch = 0, log_size = 0, count = 0;
     CoreSettings settings;
@@ -118,6 +124,8 @@ struct Core::State {
     std::map<Key, WorkloadRun> workloads;
     std::map<Key, NodeRun> nodes;
     std::map<Key, LeaseRun> leases;
+    std::map<Key, FabricRun> fabric;       // who tenants are on the fabric
+    std::map<std::string, Key> fabric_of;  // by tenant: what it has, but for what it had formerly
     std::map<std::string, Key, std::less<>> node_names, lease_names;
     std::map<std::pair<std::string, std::string>, Key> workload_names;  // by name, then tenant: a name is its tenant's
 
@@ -173,7 +181,7 @@ struct Turn {
     }
     std::string why;  // as far as whoever asks gave a reason
 
-    std::set<Key> changed_workloads, changed_nodes, changed_leases;
+    std::set<Key> changed_workloads, changed_nodes, changed_leases, changed_fabric;
     std::vector<Row> rows;
 
     std::int64_t log(evidence::Record record);  // the leaf's index
@@ -215,6 +223,16 @@ void settle_drain(Turn& turn, NodeRun& node, Device& device, Wiped wiped);  // t
 void on_renew(Turn& turn, const command::Renew& wanted, Answer& answer);
 // A node says hello under this certificate. False: it is not, or no longer, the node's.
 bool take_certificate(Turn& turn, NodeRun& node, const std::string& shown);
+
+// tenant_fabric.cpp
+// Whether so many functions of the tenant's can be somebody on the fabric; draws its numbers where it has none yet.
+// Else what it waits for.
+std::optional<Reason> await_fabric(Turn& turn, const std::string& tenant, std::int64_t functions);
+void give_ports(Turn& turn, LeaseRun& lease);  // of a lease that is being bound: an address for each function
+void place_ports(const Core::State& state, LeaseRun& lease);  // into its parts, out of what it says it has
+void take_ports(Turn& turn, NodeRun& node, const std::vector<KnownPort>& ports);  // that the node says functions have
+void function_wiped(Turn& turn, const NodeRun& node, std::uint16_t function);
+void tenant_gone(Turn& turn, const std::string& tenant);
 
 // leases.cpp
 void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding);

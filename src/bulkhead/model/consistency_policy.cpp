@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "bulkhead/model/findings.hpp"
+#include "bulkhead/model/subnet.hpp"
 
 namespace bulkhead {
 
@@ -155,6 +157,95 @@ void check_pricing(Findings& findings, const Subject& subject, const Pricing& pr
     }
 }
 
+// Networks in which a tenant's address would mean something else to every host.
+constexpr Subnet not_for_tenants[] = {{0x00000000, 8}, {0x7F000000, 8}, {0xA9FE0000, 16}, {0xE0000000, 3}};
+
+void check_range(Findings& findings, const Subject& subject, const std::optional<NumberRange>& range,
+                 std::string_view name, NumberRange allowed, std::string_view why) {
+    if (!range) return;
+    const std::string path = fmt::format("/spec/fabric/{}", name);
+    if (range->last < range->first)
+        findings.add(subject, path, fmt::format("{} from {} to {} are none", name, range->first, range->last),
+                     "the first is the smaller");
+    else if (range->first < allowed.first || range->last > allowed.last)
+        findings.add(subject, path,
+                     fmt::format("{} from {} to {} go beyond {} to {}: {}", name, range->first, range->last,
+                                 allowed.first, allowed.last, why),
+                     fmt::format("first: {}, last: {}", allowed.first, allowed.last));
+}
+
+void check_fabric_classes(Findings& findings, const Subject& subject, const FabricPolicy& fabric) {
+    check_repeated(findings, subject, fabric.classes, "/spec/fabric/classes", "class",
+                   [](const FabricClass& one) -> std::string_view { return one.tenantClass; });
+    std::map<std::int64_t, std::int64_t> shares;
+    for (std::size_t i = 0; i < fabric.classes.size(); ++i) {
+        const FabricClass& one = fabric.classes[i];
+        const std::string place = fmt::format("/spec/fabric/classes/{}", i);
+        const bool shipped = std::ranges::find(shipped_classes, one.tenantClass) != shipped_classes.end();
+        if (!one.tenantClass.empty() && !shipped && !findings.find<TenantClass>(one.tenantClass)) {
+            std::vector<std::string_view> known{shipped_classes.begin(), shipped_classes.end()};
+            for (const TenantClass& other : findings.snapshot.classes) known.push_back(other.metadata.name);
+            findings.add(subject, place + "/class",
+                         fmt::format("the fabric names class \"{}\", and there is none", one.tenantClass),
+                         findings.remedy(one.tenantClass, known, "leave the class out: it is for all others"));
+        }
+        if (!one.sharePercent) continue;
+        const auto [at, fresh] = shares.emplace(one.dscp, *one.sharePercent);
+        if (!fresh && at->second != *one.sharePercent)
+            findings.add(subject, place + "/sharePercent",
+                         fmt::format("packets marked {} have two shares, {} and {} percent", one.dscp, at->second,
+                                     *one.sharePercent),
+                         "one share for one mark");
+    }
+    std::int64_t sum = 0;
+    for (const auto& [dscp, share] : shares) sum += share;
+    if (sum > 99)
+        findings.add(subject, "/spec/fabric/classes",
+                     fmt::format("shares of {} percent together leave nothing for everything else", sum),
+                     "99 percent at most, together");
+    // Eight priorities: one is for control, one for everything unmarked.
+    std::set<std::int64_t> marks;
+    for (const FabricClass& one : fabric.classes)
+        if (one.dscp != 0) marks.insert(one.dscp);
+    if (marks.size() > 6)
+        findings.add(subject, "/spec/fabric/classes",
+                     fmt::format("{} different marks, and switches have 6 priorities for them", marks.size()),
+                     "let classes share marks");
+}
+
+void check_fabric(Findings& findings, const Subject& subject, const FabricPolicy& fabric) {
+    const bool ethernet = fabric.kind == FabricKind::ethernet;
+    if (ethernet && !fabric.vlans)
+        findings.add(subject, "/spec/fabric", "an Ethernet fabric without vlans keeps nobody apart",
+                     "vlans: {first: 100, last: 3999}");
+    if (!ethernet && !fabric.partitionKeys)
+        findings.add(subject, "/spec/fabric", "an InfiniBand fabric without partitionKeys keeps nobody apart",
+                     "partitionKeys: {first: 256, last: 32000}");
+    check_range(findings, subject, fabric.vlans, "vlans", {2, 4094}, "0, 1 and 4095 have meanings of their own");
+    check_range(findings, subject, fabric.partitionKeys, "partitionKeys", {1, 32766},
+                "0 is none, and 32767 is the default partition");
+    check_fabric_classes(findings, subject, fabric);
+    const auto pool = parse_subnet(fabric.pool);
+    if (!pool) {
+        const auto address = parse_host_address(fabric.pool);
+        return findings.add(
+            subject, "/spec/fabric/pool",
+            fmt::format("\"{}\" is no IPv4 network{}", fabric.pool, address ? ": it has bits beyond its prefix" : ""),
+            address ? print(address->network()) : "10.128.0.0/9");
+    }
+    if (fabric.tenantPrefix < pool->prefix)
+        return findings.add(
+            subject, "/spec/fabric/tenantPrefix",
+            fmt::format("a subnet of /{} is larger than the pool of /{}", fabric.tenantPrefix, pool->prefix),
+            fmt::format("{} to 29", pool->prefix));
+    for (const Subnet& other : not_for_tenants)
+        if (pool->overlaps(other))
+            findings.add(
+                subject, "/spec/fabric/pool",
+                fmt::format("{} overlaps {}, which means something else to every host", fabric.pool, print(other)),
+                "a part of 10.0.0.0/8 that nothing else uses");
+}
+
 }  // namespace
 
 void check_bindings(Findings& findings, const Subject& subject, const std::vector<RoleBinding>& bindings,
@@ -201,6 +292,7 @@ void check_policy(Findings& findings) {
             check_exception(findings, subject, spec.exceptions[i], fmt::format("/spec/exceptions/{}", i));
         check_bindings(findings, subject, spec.bindings, may_be_bound_in_policy);
         check_pricing(findings, subject, spec.pricing);
+        if (spec.fabric) check_fabric(findings, subject, *spec.fabric);
     });
 }
 

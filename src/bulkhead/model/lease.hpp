@@ -86,6 +86,34 @@ struct GpuLeaseSpec {
     friend bool operator==(const GpuLeaseSpec&, const GpuLeaseSpec&) = default;
 };
 
+// Who one of its virtual functions is on the fabric.
+struct LeasedPort {
+    std::string node;
+    std::int64_t function = 0;
+    std::string address, mac;
+    std::int64_t vlan = 0;
+    std::int64_t rateMbps = 0, dscp = 0;
+    std::string nodeGuid, portGuid;
+    std::int64_t partitionKey = 0;
+
+    static constexpr void describe(auto&& field) {
+        field("node", &LeasedPort::node, "The node.", Rule{.required = true, .format = Format::name});
+        field("function", &LeasedPort::function, "The virtual function's index on it.", Rule{.min = 0, .max = 1023});
+        field("address", &LeasedPort::address, "Its address, with the length of the tenant's prefix: 10.128.16.5/20.",
+              Rule{.required = true, .format = Format::line});
+        field("mac", &LeasedPort::mac, "Its link address.");
+        field("vlan", &LeasedPort::vlan, "The tenant's VLAN, which the NIC tags; 0: none.",
+              Rule{.min = 0, .max = 4094});
+        field("rateMbps", &LeasedPort::rateMbps, "Mbit/s that it sends at most; 0: not limited.", Rule{.min = 0});
+        field("dscp", &LeasedPort::dscp, "What its packets are marked with.", Rule{.min = 0, .max = 63});
+        field("nodeGuid", &LeasedPort::nodeGuid, "On InfiniBand.");
+        field("portGuid", &LeasedPort::portGuid, "On InfiniBand, by which the subnet manager knows it.");
+        field("partitionKey", &LeasedPort::partitionKey, "On InfiniBand: the tenant's, with full membership.",
+              Rule{.min = 0, .max = 65535});
+    }
+    friend bool operator==(const LeasedPort&, const LeasedPort&) = default;
+};
+
 // What came of saving the work on one node before it was stopped.
 struct LeaseSaved {
     std::string node;
@@ -107,6 +135,7 @@ struct GpuLeaseStatus {
     std::string why;
     std::vector<LeaseSaved> saved;
     std::optional<Metered> metered;
+    std::vector<LeasedPort> ports;
 
     static constexpr void describe(auto&& field) {
         field("phase", &GpuLeaseStatus::phase, "Where it stands.");
@@ -117,6 +146,7 @@ struct GpuLeaseStatus {
         field("why", &GpuLeaseStatus::why, "Why it ends.");
         field("saved", &GpuLeaseStatus::saved, "Of one that was stopped to be run again: which nodes saved its work.");
         field("metered", &GpuLeaseStatus::metered, "What its bill will be made of.");
+        field("ports", &GpuLeaseStatus::ports, "Who its virtual functions are on the fabric.");
     }
     friend bool operator==(const GpuLeaseStatus&, const GpuLeaseStatus&) = default;
 };

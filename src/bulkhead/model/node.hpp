@@ -91,16 +91,30 @@ struct NodeDrive {
     friend bool operator==(const NodeDrive&, const NodeDrive&) = default;
 };
 
+// A virtual function of a NIC. Beside its address everything is left out that the node cannot tell.
 struct NodeFunction {
     std::string address;
     CleanState state = CleanState::sanitizing;
     std::string lease;
+    std::string device, netdev, physical, guid;
+    std::optional<std::int64_t> numaNode;
+    std::vector<std::string> bridges;
+    std::int64_t speedMbps = 0;
 
     static constexpr void describe(auto&& field) {
         field("address", &NodeFunction::address, "The virtual function's address: 0000:3b:00.2.",
               Rule{.required = true, .format = Format::line});
         field("state", &NodeFunction::state, "Whether it may be leased.");
         field("lease", &NodeFunction::lease, "The lease that holds it, if any.");
+        field("device", &NodeFunction::device, "Its RDMA device: mlx5_2.");
+        field("netdev", &NodeFunction::netdev, "Its network interface: enp59s0f0v0.");
+        field("physical", &NodeFunction::physical, "The address of the NIC it is a function of: 0000:3b:00.0.");
+        field("guid", &NodeFunction::guid, "Of that NIC's port, as its driver tells it: 0xb83fd20300a1b2c3.");
+        field("numaNode", &NodeFunction::numaNode, "The NUMA node it hangs on.", Rule{.min = 0, .max = 65535});
+        field("bridges", &NodeFunction::bridges, "PCI bridges above it, from the root down.",
+              Rule{.format = Format::line});
+        field("speedMbps", &NodeFunction::speedMbps, "What its port can send: 400000 Mbit/s; 0: unknown.",
+              Rule{.min = 0, .max = 10'000'000});
     }
     friend bool operator==(const NodeFunction&, const NodeFunction&) = default;
 };

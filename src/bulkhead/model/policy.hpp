@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bulkhead/model/fabric.hpp"
 #include "bulkhead/model/meta.hpp"
 #include "bulkhead/model/pricing.hpp"
 #include "bulkhead/model/role.hpp"
@@ -157,6 +158,7 @@ struct FleetPolicySpec {
     Duration checkpointAtMost{300'000};
     Pricing pricing;
     std::vector<RoleBinding> bindings;
+    std::optional<FabricPolicy> fabric;
 
     static constexpr void describe(auto&& field) {
         field("threatModel", &FleetPolicySpec::threatModel, "Who is assumed to attack whom: the preset of rules.");
@@ -172,6 +174,9 @@ struct FleetPolicySpec {
         field("pricing", &FleetPolicySpec::pricing, "What time on GPUs costs, and compliance mode.");
         field("bindings", &FleetPolicySpec::bindings,
               "Who of the identity provider's people run, secure and audit the fleet; changed by a security-admin.");
+        field("fabric", &FleetPolicySpec::fabric,
+              "The network for RDMA; absent: virtual functions are handed out as they are, and nothing keeps tenants "
+              "apart there.");
     }
     friend bool operator==(const FleetPolicySpec&, const FleetPolicySpec&) = default;
 };

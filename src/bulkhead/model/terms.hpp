@@ -66,6 +66,10 @@ constexpr auto words(QuotaModel) { return std::to_array<Words>({"hard", "fair-sh
 enum class Preemption : std::uint8_t { never, allowed, always };
 constexpr auto words(Preemption) { return std::to_array<Words>({"never", "allowed", "always"}); }
 
+// What joins the nodes' NICs.
+enum class FabricKind : std::uint8_t { ethernet, infiniband };
+constexpr auto words(FabricKind) { return std::to_array<Words>({"ethernet", "infiniband"}); }
+
 // How a claim is known. Ordered: a larger value is weaker. Nothing simulated ever reads like silicon.
 enum class Grade : std::uint8_t { silicon, emulated, simulated, documented, assumed };
 constexpr auto words(Grade) {

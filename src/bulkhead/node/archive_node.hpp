@@ -15,9 +15,14 @@ void fields(auto& a, Of<Program> auto& v) {
     a(v.words, v.environment, v.cpu_thousandths, v.memory_bytes);
     a.since(4, v.checkpoint, v.checkpoint_within);
 }
+void fields(auto& a, Of<FabricPort> auto& v) {
+    a(v.function, v.mac, v.vlan, v.address, v.subnet, v.rate_mbps, v.dscp, v.node_guid, v.port_guid, v.pkey);
+}
+void fields(auto& a, Of<KnownPort> auto& v) { a(v.tenant, v.port); }
 void fields(auto& a, Of<Saved> auto& v) { a(v.ok, v.words); }
 void fields(auto& a, Of<Prepare> auto& v) {
     a(v.lease, v.tenant, v.workload, v.mechanism, v.tier, v.gpus, v.drives, v.functions, v.program);
+    a.since(5, v.ports);
 }
 void fields(auto& a, Of<WipeTask> auto& v) {
     a(v.kind, v.device, v.start, v.size, v.ticket, v.lease, v.tenants);
@@ -54,6 +59,7 @@ void fields(auto& a, Of<Ledger> auto& v) {
     a(v.epoch, v.lives, v.boot, v.reports, v.leases, v.units, v.wipes, v.answered, v.faulty, v.host_tenants,
       v.unacknowledged, v.closed, v.closed_up_to);
     a.since(3, v.draining);
+    a.since(5, v.ports);
 }
 
 }  // namespace bulkhead::archive

@@ -12,10 +12,10 @@ void fields(auto& a, Of<CreateInstance> auto& v) { a(v.gpu, v.profile, v.start);
 void fields(auto& a, Of<DestroyInstance> auto& v) { a(v.gpu, v.start); }
 void fields(auto& a, Of<AttachDrive> auto& v) { a(v.drive, v.lease); }
 void fields(auto& a, Of<DetachDrive> auto& v) { a(v.drive); }
-void fields(auto& a, Of<AttachFunction> auto& v) { a(v.function, v.lease, v.tenant); }
+void fields(auto& a, Of<AttachFunction> auto& v) { a(v.function, v.lease, v.tenant, v.port); }
 void fields(auto& a, Of<DetachFunction> auto& v) { a(v.function); }
 void fields(auto& a, Of<StartTenant> auto& v) {
-    a(v.lease, v.tier, v.gpus, v.drives, v.functions, v.tenant, v.mechanism, v.program);
+    a(v.lease, v.tier, v.gpus, v.drives, v.functions, v.tenant, v.mechanism, v.program, v.ports);
 }
 void fields(auto& a, Of<StopTenant> auto& v) { a(v.lease, v.save); }
 void fields(auto& a, Of<Wipe> auto& v) { a(v.kind, v.device, v.start, v.size, v.burn_in); }

@@ -287,6 +287,7 @@ Hello Executor::hello(GpuNodeStatus inventory, std::string boot_id) const {
     for (const auto& [key, lease] : ledger_.leases)
         hello.leases.push_back({key, lease.phase, lease.order.tenant, units_of(lease.order)});
     for (const auto& [id, unit] : ledger_.units) hello.units.push_back({id, unit.clean, unit.ticket});
+    for (const auto& [function, known] : ledger_.ports) hello.ports.push_back(known);
     return hello;
 }
 

@@ -21,6 +21,11 @@ std::vector<GpuPart> instances_of(const Prepare& order) {
     return parts;
 }
 
+FabricPort port_of(const Prepare& order, std::uint16_t function) {
+    const auto found = std::ranges::find(order.ports, function, &FabricPort::function);
+    return found == order.ports.end() ? FabricPort{.function = function} : *found;
+}
+
 }  // namespace
 
 Executor::Work Executor::work_for(const Ledger::Lease& lease) const {
@@ -35,10 +40,11 @@ Executor::Work Executor::work_for(const Ledger::Lease& lease) const {
     } else if (lease.starting) {
         work.aim = Work::Aim::start;
         step(StartTenant{order.lease, order.tier, order.gpus, order.drives, order.functions, order.tenant,
-                         order.mechanism, order.program});
+                         order.mechanism, order.program, order.ports});
     } else {
         work.aim = Work::Aim::prepare;
-        for (const std::uint16_t function : order.functions) step(AttachFunction{function, order.lease, order.tenant});
+        for (const std::uint16_t function : order.functions)
+            step(AttachFunction{function, order.lease, order.tenant, port_of(order, function)});
         for (const std::uint16_t drive : order.drives) step(AttachDrive{drive, order.lease});
         for (const GpuPart& part : instances_of(order)) step(CreateInstance{part.gpu, part.profile, part.start});
     }

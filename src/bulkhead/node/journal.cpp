@@ -68,6 +68,7 @@ struct Applying {
     void operator()(const LeaseTaken& record) const {
         ledger.leases[record.order.lease] = {record.order, PartPhase::preparing, {}, false, {}, {}};
         for (const UnitId unit : units_of(record.order)) ledger.units[unit].clean = false;
+        for (const FabricPort& port : record.order.ports) ledger.ports[port.function] = {record.order.tenant, port};
         if (record.order.tier < Tier::vm) ledger.host_tenants.insert(record.order.tenant);
     }
     void operator()(const LeaseRefused& record) const { close(ledger, record.lease, PartPhase::refused); }
@@ -128,6 +129,7 @@ struct Applying {
             if (report.ticket < unit.ticket) continue;
             unit.ticket = report.ticket;
             if (record.attempted) unit.clean = report.verified;
+            if (id.kind == UnitKind::vf && unit.clean) ledger.ports.erase(id.device);
         }
         ledger.answered[report.ticket] = report;
         std::erase_if(ledger.answered, [&](const auto& entry) {
@@ -169,8 +171,8 @@ struct Applying {
 
 // A frame: magic with the version, length of the payload, sequence, check, payload. Fixed width, little end first.
 // Versions from 2 on are still read: each lacks what came with the next.
-constexpr std::string_view magic = "BHJ4", any_magic = "BHJ";
-constexpr unsigned oldest_version = 2, newest_version = 4;
+constexpr std::string_view magic = "BHJ5", any_magic = "BHJ";
+constexpr unsigned oldest_version = 2, newest_version = 5;
 constexpr std::size_t check_bytes = 8, head_bytes = 4 + 4 + 8 + check_bytes;
 constexpr std::size_t payload_bytes_max = std::size_t{64} << 20;
 

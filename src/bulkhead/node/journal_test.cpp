@@ -173,9 +173,39 @@ TEST(Journal, what_is_to_be_saved_and_was_is_kept) {
     EXPECT_EQ(read->records, records);
 }
 
+// And with version 5: who functions are on the fabric, until a wipe of them is verified.
+TEST(Journal, a_function_keeps_its_port_until_its_wipe_is_verified) {
+    const FabricPort port{.function = 1,
+                          .mac = "02:42:0a:80:10:05",
+                          .vlan = 100,
+                          .address = "10.128.16.5/20",
+                          .subnet = "10.128.16.0/20",
+                          .rate_mbps = 200'000,
+                          .dscp = 26,
+                          .node_guid = "02:42:4e:00:0a:80:10:05",
+                          .port_guid = "02:42:50:00:0a:80:10:05",
+                          .pkey = 0x8123};
+    const Prepare lease{.lease = key_of(3, 7), .tenant = "acme", .functions = {1}, .ports = {port}};
+    Ledger ledger;
+    play_back(ledger, journal::LeaseTaken{lease});
+    play_back(ledger, journal::LeaseMoved{lease.lease, PartPhase::stopped, ""});
+    EXPECT_EQ(ledger.ports.at(1), (KnownPort{"acme", port})) << "the lease is over, the function is not wiped";
+    const auto answered = [](Key ticket, bool verified) {
+        return journal::WipeAnswered{
+            {.kind = UnitKind::vf, .device = 1, .size = 1, .ticket = ticket, .verified = verified}, true};
+    };
+    play_back(ledger, answered(1, false));
+    EXPECT_TRUE(ledger.ports.contains(1)) << "a wipe that failed";
+    const auto read = read_journal(journal_frame(1, std::vector<JournalRecord>{journal::Everything{ledger}}));
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(std::get<journal::Everything>(read->records[0]).ledger, ledger) << "also on disk";
+    play_back(ledger, answered(2, true));
+    EXPECT_TRUE(ledger.ports.empty());
+}
+
 TEST(Journal, another_version_is_named_and_not_guessed) {
     const auto records = one_of_each();
-    for (const char version : {'1', '5'}) {
+    for (const char version : {'1', '6'}) {
         std::string bytes = frames(records);
         bytes[3] = version;
         const auto read = read_journal(bytes);

@@ -65,6 +65,7 @@ struct Ledger {
     std::map<Key, WipeReport> answered;        // by ticket, while it is the last of any of its units
     std::map<DeviceId, std::string> faulty;    // and why; until a wipe of it is verified
     std::map<DeviceId, std::string> draining;  // and why; until it has passed its burn-in
+    std::map<std::uint16_t, KnownPort> ports;  // of functions that are not wiped since
     std::set<std::string> host_tenants;        // whose code may have run on the kernel since its last verified reboot
     std::map<std::int64_t, Report> unacknowledged;
     // Leases that are over, so that an order that comes late finds them so. Of very old ones only this is known: keys

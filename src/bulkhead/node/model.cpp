@@ -6,6 +6,7 @@
 
 #include "bulkhead/base/hash.hpp"
 #include "bulkhead/gpu/geometry.hpp"
+#include "bulkhead/node/model_topology.hpp"
 
 namespace bulkhead {
 
@@ -48,9 +49,6 @@ std::string uuid(std::string_view node, std::string_view device) {
 }
 std::string gpu_uuid(std::string_view node, unsigned gpu) { return "GPU-" + uuid(node, fmt::format("gpu{}", gpu)); }
 std::string drive_serial(std::string_view node, unsigned drive) { return fmt::format("SIM-{}-{}", node, drive); }
-std::string function_address(unsigned function) {
-    return fmt::format("0000:{:02x}:{:02x}.{}", 0x3b + function / 128, (function / 8) % 16, function % 8);
-}
 
 }  // namespace
 
@@ -118,7 +116,7 @@ void NodeModel::identify(DeviceId device, OperationResult& result) const {
             result.model = "model drive";
             break;
         case UnitKind::vf:
-            result.device_identity = function_address(device.device);
+            result.device_identity = model_function_address(spec_, device.device);
             result.model = "model function";
             break;
         case UnitKind::host:
@@ -242,6 +240,7 @@ OperationResult NodeModel::carry(const AttachFunction& what) {
     if (function.attached != 0 && function.attached != what.lease)
         return refused(fmt::format("vf{} is attached to lease {}", what.function, function.attached));
     function.attached = what.lease;
+    if (!what.port.address.empty()) function.addresses = tag_of(what.lease);  // on the wire from here on
     return done();
 }
 
@@ -496,7 +495,8 @@ GpuNodeStatus NodeModel::inventory() const {
     for (std::uint16_t drive = 0; drive < spec_.drives; ++drive)
         status.drives.push_back({.serial = drive_serial(spec_.node, drive), .size = spec_.drive_size});
     for (std::uint16_t function = 0; function < spec_.functions; ++function)
-        status.functions.push_back({.address = function_address(function)});
+        status.functions.push_back(model_function(spec_, function));
+    status.topology = model_positions(spec_);
     return status;
 }
 

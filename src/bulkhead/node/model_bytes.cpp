@@ -14,7 +14,7 @@ void fields(auto& a, Of<NodeModelSpec> auto& v) {
 }
 void fields(auto& a, Of<ModelFaults> auto& v) { a(v.fail, v.lie, v.hang); }
 void fields(auto& a, Of<StartTenant> auto& v) {
-    a(v.lease, v.tier, v.gpus, v.drives, v.functions, v.tenant, v.mechanism, v.program);
+    a(v.lease, v.tier, v.gpus, v.drives, v.functions, v.tenant, v.mechanism, v.program, v.ports);
 }
 void fields(auto& a, Of<NodeModel::Instance> auto& v) { a(v.profile, v.start, v.size); }
 
@@ -22,7 +22,7 @@ void fields(auto& a, Of<NodeModel::Instance> auto& v) { a(v.profile, v.start, v.
 
 namespace {
 
-constexpr std::string_view model_magic = "BHM3";
+constexpr std::string_view model_magic = "BHM4";
 
 }  // namespace
 

@@ -33,6 +33,7 @@ struct AttachFunction {
     std::uint16_t function = 0;
     Key lease = 0;
     std::string tenant;
+    FabricPort port = {};  // without an address: there is no fabric to set it for
 };
 struct DetachFunction {
     std::uint16_t function = 0;
@@ -45,6 +46,7 @@ struct StartTenant {
     std::string tenant;
     Mechanism mechanism{};
     Program program;
+    std::vector<FabricPort> ports = {};
 };
 struct StopTenant {  // verified: when it answers ok, none of its processes or VMs is left
     Key lease = 0;

@@ -11,6 +11,7 @@
 #include "bulkhead/base/quantity.hpp"
 #include "bulkhead/lifecycle/unit.hpp"
 #include "bulkhead/model/terms.hpp"
+#include "bulkhead/node/fabric_port.hpp"
 
 namespace bulkhead {
 
@@ -62,6 +63,7 @@ struct Prepare {
     std::vector<std::uint16_t> drives;
     std::vector<std::uint16_t> functions;
     Program program;
+    std::vector<FabricPort> ports = {};  // of its functions, one each; none: the fabric is not the control plane's
     friend bool operator==(const Prepare&, const Prepare&) = default;
 };
 

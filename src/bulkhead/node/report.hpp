@@ -94,8 +94,10 @@ struct OutputPiece {
 inline constexpr std::size_t output_piece_bytes_max = 64 << 10;
 
 // Of what agents and control planes say to each other (wire/agent.proto): 2 brought saved work and output, 3 brought
-// what heartbeats carry. Agents of the version before are welcome; 1 was never shipped.
-inline constexpr std::int64_t agent_protocol = 3, agent_protocol_oldest = 2;
+// what heartbeats carry, 4 brought who functions are on the fabric. Agents of the version before are welcome; 1 was
+// never shipped.
+inline constexpr std::int64_t agent_protocol = 4, agent_protocol_oldest = 3;
+inline constexpr std::int64_t agent_protocol_fabric = 4;
 
 // What a node knows of itself when a session opens: all that a control plane restored from an old backup must learn.
 struct KnownLease {
@@ -111,6 +113,12 @@ struct KnownUnit {
     Key ticket = 0;      // of its last wipe
     friend bool operator==(const KnownUnit&, const KnownUnit&) = default;
 };
+// Who a virtual function was made on the fabric, until a wipe of it was verified; whatever came of its lease.
+struct KnownPort {
+    std::string tenant;
+    FabricPort port;
+    friend bool operator==(const KnownPort&, const KnownPort&) = default;
+};
 struct Hello {
     std::int64_t protocol = agent_protocol;
     std::int64_t epoch_seen = 0;  // the highest ever obeyed
@@ -119,6 +127,7 @@ struct Hello {
     GpuNodeStatus inventory;  // GPUs, drives, functions, capabilities, versions
     std::vector<KnownLease> leases;
     std::vector<KnownUnit> units;
+    std::vector<KnownPort> ports = {};
     friend bool operator==(const Hello&, const Hello&) = default;
 };
 

@@ -401,6 +401,33 @@ TEST(PolicySituations, the_clear_leaves_a_confidential_vm_only_encrypted) {
     }
 }
 
+TEST(PolicySituations, what_a_fabric_leaves_open_is_disclosed) {
+    GpuWorkload rdma = one_gpu(Tier::container, same_tenant), plain = rdma;
+    rdma.spec.network = {.rdma = true};
+    Snapshot snapshot = batch_fleet(ThreatModel::internal, {named("hgx-walls")});
+    const auto about_fabric = [&](const GpuWorkload& work, std::vector<Held> Contract::* list) {
+        const Answer answer = ask(snapshot, work);
+        std::set<std::string> subjects;
+        if (answer.contract() == nullptr) ADD_FAILURE() << "refused";
+        if (answer.contract() != nullptr)
+            for (const Held& held : answer.contract()->*list)
+                if (held.subject.starts_with("fabric")) subjects.insert(held.subject);
+        return subjects;
+    };
+    using Subjects = std::set<std::string>;
+    EXPECT_EQ(about_fabric(rdma, &Contract::open), Subjects{"fabric"}) << "none is declared: nothing is promised";
+    EXPECT_EQ(about_fabric(rdma, &Contract::isolates), Subjects{});
+    snapshot.policies[0].spec.fabric =
+        FabricPolicy{.pool = "10.128.0.0/16", .vlans = NumberRange{100, 200}, .partitionKeys = {}, .classes = {}};
+    EXPECT_EQ(about_fabric(rdma, &Contract::isolates), Subjects{"fabric-identity"});
+    EXPECT_EQ(about_fabric(rdma, &Contract::open),
+              (Subjects{"fabric-source", "fabric-source-address", "fabric-contents", "fabric-contention"}));
+    EXPECT_EQ(about_fabric(plain, &Contract::open), Subjects{}) << "it has no function";
+    snapshot.policies[0].spec.fabric->kind = FabricKind::infiniband;
+    EXPECT_EQ(about_fabric(rdma, &Contract::open), (Subjects{"fabric-source", "fabric-contents", "fabric-contention"}))
+        << "addresses are the subnet manager's there";
+}
+
 }  // namespace
 
 }  // namespace bulkhead

@@ -69,6 +69,45 @@ void write_claims(Contract& contract, const Ask& ask) {
                  "it does");
 }
 
+// Of a function on the fabric: what is kept apart follows from the numbers that the control plane gives, and what is
+// not from what such a fabric is.
+void write_fabric(Contract& contract, const Ask& ask, const std::optional<FabricPolicy>& fabric) {
+    if (!ask.rdma) return;
+    if (!fabric)
+        return disclose(contract, "fabric",
+                        "the fleet declares no fabric: a virtual function is handed out as it is, and what separates "
+                        "tenants there is the network operator's to say");
+    const bool ethernet = fabric->kind == FabricKind::ethernet;
+    contract.isolates.push_back(
+        {.subject = "fabric-identity",
+         .strength = Strength::hard,
+         .grade = Grade::documented,
+         .says = ethernet
+                     ? "The tenant has a subnet and a VLAN of its own, tagged by the NIC; no other tenant gets "
+                       "either before every function that had it is wiped."
+                     : "The tenant has a subnet and a partition key of its own; no other tenant gets either before "
+                       "every function that had it is wiped.",
+         .source = "Bulkhead, decision 0035"});
+    if (ethernet) {
+        disclose(
+            contract, "fabric-source",
+            "RoCE authenticates no sender: within the tenant's own VLAN any of its functions can speak as another, "
+            "and whoever gets into the VLAN can as well");
+        disclose(contract, "fabric-source-address",
+                 "a NIC in legacy mode checks source MAC and VLAN, not source addresses; those are checked only in "
+                 "switchdev mode or by the switch");
+    } else {
+        disclose(contract, "fabric-source",
+                 "partitions are as good as the subnet manager that writes them and the switches that enforce them");
+    }
+    disclose(contract, "fabric-contents",
+             "packets are not encrypted: whoever is on the path reads and writes them, unless the tenant encrypts");
+    disclose(
+        contract, "fabric-contention",
+        "functions of one NIC share its caches and its PCIe link; rate limits count bytes, and small messages of a "
+        "neighbour slow others down");
+}
+
 void write_reclaim(Contract& contract, const Ask& ask) {
     const auto step = [&](const char* name, std::string says) {
         contract.reclaim.push_back({.name = name, .says = std::move(says)});
@@ -213,6 +252,7 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
     }
     if (written == Written::in_full) {
         write_claims(contract, ask);
+        write_fabric(contract, ask, fleet.policy.fabric);
         write_reclaim(contract, ask);
         for (const KeyControl& control : preset_of(fleet.policy.threatModel).controls)
             contract.controls.emplace_back(control.id);

@@ -79,6 +79,7 @@ public:
 
     void explain(const Call& call, const Respond& respond);
     void output(const Call& call, const Respond& respond);
+    void nccl(const Call& call, const Respond& respond);
     void queue(const Call& call, const Respond& respond);
     void drain(const Call& call, const Respond& respond);
     void undrain(const Call& call, const Respond& respond);

@@ -114,10 +114,12 @@ private:
     std::string text_;
 };
 
+const std::string on_the_fabric = ", network: {rdma: true}";
+
 // A neighbour that is busy in every way a tenant can be.
 void be_busy(CorePlane& plane, int round, const std::string& site) {
     const std::string name = "theirs-" + std::to_string(round);
-    EXPECT_TRUE(plane.apply(some_work("beta", name, site, 1)).outcome);
+    EXPECT_TRUE(plane.apply(some_work("beta", name, site, 1, on_the_fabric)).outcome);
     EXPECT_TRUE(plane.apply(some_work("beta", "steady", site, 1)).outcome) << "also under a name that acme uses";
     static_cast<void>(plane.apply(some_work("beta", "too-much", site, 64)));
     EXPECT_TRUE(plane.apply(a_tenant("beta-" + std::to_string(round))).outcome);
@@ -132,7 +134,8 @@ CorePlane& with_two_sites(CorePlane& plane) {
                     .apply(manifest_head +
                            "kind: FleetPolicy\nmetadata: {name: fleet}\nspec:\n  threatModel: internal\n"
                            "  sites: [{name: fra, jurisdiction: eu}, {name: muc, jurisdiction: eu}]\n"
-                           "  versionGate: {shippedAdvisories: false}\n")
+                           "  versionGate: {shippedAdvisories: false}\n"
+                           "  fabric: {pool: 10.128.0.0/9, vlans: {first: 100, last: 3999}}\n")
                     .outcome);
     EXPECT_TRUE(plane.apply(manifest_head + "kind: GpuNode\nmetadata: {name: n1}\nspec: {site: muc}\n").outcome);
     EXPECT_TRUE(plane.apply(a_tenant("acme")).outcome);
@@ -153,7 +156,7 @@ std::string story(bool neighbour) {
         notebook.write_down();
     };
     notebook.write_down();
-    notebook.submit(some_work("acme", "steady", "fra", 1));
+    notebook.submit(some_work("acme", "steady", "fra", 1, on_the_fabric));
     meanwhile(0);
     notebook.submit(some_work("acme", "burst", "fra", 2));
     meanwhile(1);
@@ -172,6 +175,7 @@ TEST(Privacy, where_placements_are_equal_every_byte_is) {
     const std::string alone = story(false), beside = story(true);
     EXPECT_THAT(alone, HasSubstr("\"phase\":\"running\"")) << "the story has work that runs";
     EXPECT_THAT(alone, HasSubstr("lease-closed")) << "and ends";
+    EXPECT_THAT(alone, HasSubstr("\"address\":\"10.")) << "and is somebody on the fabric";
     EXPECT_EQ(alone, beside);
 }
 

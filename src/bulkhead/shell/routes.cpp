@@ -79,6 +79,11 @@ constexpr Parameter output_query[] = {
     {"rank", "Which of its nodes, from 0 on. Default: 0."},
 };
 
+constexpr Parameter nccl_query[] = {
+    {"node", "Only its part on this node."},
+    {"tenant", "Whose, where a name alone does not say it."},
+};
+
 constexpr Parameter usage_query[] = {
     {"from", "The first UTC day: 2026-11-01."},
     {"to", "The day after the last."},
@@ -157,6 +162,8 @@ constexpr Route table[] = {
      "Why it waits, runs, or was refused.", &Api::explain, whose_query},
     {get, "/v1/workloads/{name}/output", own(read_output), Lane::quick, Body::none, "output",
      "What its command prints, while it runs; and the end of that, afterwards.", &Api::output, output_query},
+    {get, "/v1/leases/{name}/nccl", own(read_tenant), Lane::quick, Body::none, "nccl",
+     "The lease as NCCL reads it: a topology file and variables for each of its nodes.", &Api::nccl, nccl_query},
     {post, "/v1/nodes/{name}/drain", fleet(manage_nodes), Lane::quick, Body::json, "drain",
      "Closes a node and ends its leases.", &Api::drain},
     {post, "/v1/nodes/{name}/undrain", fleet(manage_nodes), Lane::quick, Body::json, "undrain", "Opens it again.",

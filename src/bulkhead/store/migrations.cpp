@@ -21,8 +21,11 @@ constexpr std::array objects_1{
     "CREATE TABLE secret(id INTEGER PRIMARY KEY CHECK(id = 1), body BLOB NOT NULL, sum INTEGER NOT NULL) STRICT"sv,
 };
 
+constexpr std::array tables_2{"fabric"sv};
+
 constexpr std::array all{
     Migration{1, tables_1, objects_1, ""},
+    Migration{2, tables_2, {}, ""},
 };
 
 std::string table_statement(std::string_view table) {

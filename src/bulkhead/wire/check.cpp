@@ -6,10 +6,12 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "bulkhead/codec/unicode.hpp"
 #include "bulkhead/model/describe.hpp"
+#include "bulkhead/model/subnet.hpp"
 
 namespace bulkhead::wire {
 namespace {
@@ -41,6 +43,9 @@ public:
         if (text.size() > most) object("{} has {} bytes; at most {} are allowed", what, text.size(), most);
         if (!text.empty() && (!is_valid(Format::line, text) || first_invalid_utf8(text) != std::string_view::npos))
             object("{} is not one line of UTF-8", what);
+    }
+    void check(bool holds, std::string_view otherwise) {
+        if (!holds) object("{}", otherwise);
     }
     void bytes(std::string_view what, std::string_view text, std::size_t most) {
         if (text.size() > most) object("{} has {} bytes; at most {} are allowed", what, text.size(), most);
@@ -89,6 +94,32 @@ void look_at(Objections& out, std::span<const WipeTask> wipes) {
     }
 }
 
+// What these say is set as root, on the host's side of a NIC: nothing of it is taken as it comes.
+void look_at(Objections& out, const FabricPort& port) {
+    const auto mac = parse_octets(port.mac, 6);
+    out.check(mac && (*mac >> 40 & 3) == 2, "the MAC of a function is not a locally administered unicast one");
+    const auto address = parse_host_address(port.address);
+    const auto subnet = parse_subnet(port.subnet);
+    out.check(address && subnet && address->network() == *subnet,
+              "the address of a function is not in the subnet beside it");
+    out.number("the VLAN of a function", port.vlan, {0, 4094});
+    out.number("the rate of a function", port.rate_mbps, {0, 10'000'000});
+    out.number("the DSCP of a function", port.dscp, {0, 63});
+    for (const std::string* guid : {&port.node_guid, &port.port_guid})
+        out.check(guid->empty() || parse_octets(*guid, 8), "the GUID of a function is not eight bytes");
+}
+
+void look_at_ports(Objections& out, const Prepare& prepare) {
+    out.count("ports", prepare.ports.size(), prepare.functions.size());
+    std::set<std::uint16_t> seen;
+    for (const FabricPort& port : prepare.ports) {
+        out.check(std::ranges::find(prepare.functions, port.function) != prepare.functions.end() &&
+                      seen.insert(port.function).second,
+                  "a port is of a function that the lease has not, or has another port for");
+        look_at(out, port);
+    }
+}
+
 void look_at(Objections& out, const Prepare& prepare) {
     out.number("lease", prepare.lease, {});
     out.line("tenant", prepare.tenant);
@@ -103,6 +134,7 @@ void look_at(Objections& out, const Prepare& prepare) {
     }
     out.count("drives", prepare.drives.size(), devices_max);
     out.count("functions", prepare.functions.size(), devices_max);
+    look_at_ports(out, prepare);
     out.count("words of a command", prepare.program.words.size(), command_words_max);
     out.count("variables of a command", prepare.program.environment.size(), command_words_max);
     out.count("words of a checkpoint command", prepare.program.checkpoint.size(), command_words_max);
@@ -212,6 +244,13 @@ void look_at(Objections& out, const Hello& hello) {
     for (const KnownUnit& known : hello.units) {
         look_at(out, known.unit);
         out.number("the ticket of a known unit", known.ticket, {});
+    }
+    out.count("known ports", hello.ports.size(), devices_max);
+    out.check(hello.ports.empty() || hello.protocol >= agent_protocol_fabric,
+              "an agent of this protocol version knows no ports");
+    for (const KnownPort& known : hello.ports) {
+        out.line("the tenant of a known port", known.tenant);
+        look_at(out, known.port);
     }
 }
 

@@ -87,6 +87,20 @@ std::vector<std::uint16_t> get(Reading& in, const google::protobuf::RepeatedFiel
     return to;
 }
 
+FabricPort get(Reading& in, proto::FabricPort& from) {
+    in.known(from);
+    return {.function = in.narrow<std::uint16_t>("a function", from.function()),
+            .mac = std::move(*from.mutable_mac()),
+            .vlan = in.narrow<std::uint16_t>("a VLAN", from.vlan()),
+            .address = std::move(*from.mutable_address()),
+            .subnet = std::move(*from.mutable_subnet()),
+            .rate_mbps = from.rate_mbps(),
+            .dscp = in.narrow<std::uint8_t>("a DSCP", from.dscp()),
+            .node_guid = std::move(*from.mutable_node_guid()),
+            .port_guid = std::move(*from.mutable_port_guid()),
+            .pkey = in.narrow<std::uint16_t>("a partition key", from.pkey())};
+}
+
 Prepare get(Reading& in, proto::Prepare& from) {
     in.known(from);
     Prepare to{.lease = from.lease(),
@@ -108,6 +122,7 @@ Prepare get(Reading& in, proto::Prepare& from) {
         to.program.environment.push_back(std::move(variable));
     for (std::string& word : *from.mutable_program()->mutable_checkpoint())
         to.program.checkpoint.push_back(std::move(word));
+    for (proto::FabricPort& port : *from.mutable_ports()) to.ports.push_back(get(in, port));
     to.gpus.reserve(static_cast<std::size_t>(from.gpus_size()));
     for (proto::GpuPart& part : *from.mutable_gpus()) {
         in.known(part);
@@ -240,6 +255,11 @@ Hello get(Reading& in, proto::Hello& from) {
     to.units.reserve(static_cast<std::size_t>(from.units_size()));
     for (const proto::KnownUnit& known : from.units())
         to.units.push_back({get_unit(in, in.known(known).unit()), known.clean(), known.ticket()});
+    for (proto::KnownPort& known : *from.mutable_ports()) {
+        in.known(known);
+        KnownPort& port = to.ports.emplace_back(KnownPort{std::move(*known.mutable_tenant()), {}});
+        port.port = get(in, *known.mutable_port());
+    }
     return to;
 }
 

@@ -90,14 +90,27 @@ private:
         }
         return all;
     }
+    FabricPort port(std::uint16_t function) {
+        return {.function = function,
+                .mac = fmt::format("02:42:0a:80:{:02x}:{:02x}", below(250), below(250)),
+                .vlan = static_cast<std::uint16_t>(rng_.below(4095)),
+                .address = fmt::format("10.128.16.{}/20", below(250)),
+                .subnet = "10.128.16.0/20",
+                .rate_mbps = rng_.between(0, 400'000),
+                .dscp = below(64),
+                .node_guid = rng_.chance(500) ? "" : "02:42:4e:00:0a:80:10:05",
+                .port_guid = rng_.chance(500) ? "" : "02:42:50:00:0a:80:10:05",
+                .pkey = static_cast<std::uint16_t>(rng_.below(65536))};
+    }
     decltype(Order::what) order() {
         switch (rng_.below(4)) {
             case 0: {
-                Prepare prepare{number(), words(), words(), any<Mechanism>(), any<Tier>(), {}, {}, {}, {}};
+                Prepare prepare{number(), words(), words(), any<Mechanism>(), any<Tier>(), {}, {}, {}, {}, {}};
                 for (std::size_t i = few(); i > 0; --i)
                     prepare.gpus.push_back({device(), below(32), below(33), words(), rng_.between(1, 1000)});
                 for (std::size_t i = few(); i > 0; --i) prepare.drives.push_back(device());
-                for (std::size_t i = few(); i > 0; --i) prepare.functions.push_back(device());
+                for (std::size_t i = few(); i > 0; --i) prepare.functions.push_back(static_cast<std::uint16_t>(i));
+                for (const std::uint16_t function : prepare.functions) prepare.ports.push_back(port(function));
                 for (std::size_t i = few(); i > 0; --i) prepare.program.words.push_back(words());
                 for (std::size_t i = few(); i > 0; --i) prepare.program.environment.push_back(words());
                 prepare.program.cpu_thousandths = number();
@@ -271,7 +284,7 @@ TEST(Message, an_agent_of_the_version_before_is_understood) {
     const auto read = decode_agent_message(bytes_of(older));
     ASSERT_TRUE(read) << read.error().what;
     EXPECT_EQ(std::get<Hello>(*read).protocol, protocol_oldest);
-    // The heartbeat of protocol 2, byte for byte: field 3, nothing in it.
+    // The heartbeat that protocol 2 had, byte for byte: field 3, nothing in it.
     const auto beat = decode_agent_message(std::string{"\x1a\x00", 2});
     ASSERT_TRUE(beat) << beat.error().what;
     EXPECT_EQ(std::get<Heartbeat>(*beat), Heartbeat{});
@@ -286,7 +299,7 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
     const Row rows[] = {
         {"nothing at all", "says nothing", [](auto&) {}},
         {"an empty report", "says nothing", [](auto& m) { m.mutable_report()->set_number(1); }},
-        {"a protocol of the future", "speaks protocol 4",
+        {"a protocol of the future", "speaks protocol 5",
          [](auto& m) { (m = hello()).mutable_hello()->set_protocol(agent_protocol + 1); }},
         {"no protocol", "speaks protocol 0", [](auto& m) { (m = hello()).mutable_hello()->clear_protocol(); }},
         {"no inventory", "not a JSON object", [](auto& m) { m = hello(""); }},

@@ -41,6 +41,19 @@ void put(const GpuPart& from, proto::GpuPart& to) {
     to.set_share(static_cast<std::uint32_t>(from.share));
 }
 
+void put(const FabricPort& from, proto::FabricPort& to) {
+    to.set_function(from.function);
+    to.set_mac(from.mac);
+    to.set_vlan(from.vlan);
+    to.set_address(from.address);
+    to.set_subnet(from.subnet);
+    to.set_rate_mbps(from.rate_mbps);
+    to.set_dscp(from.dscp);
+    to.set_node_guid(from.node_guid);
+    to.set_port_guid(from.port_guid);
+    to.set_pkey(from.pkey);
+}
+
 void put(const Prepare& from, proto::Order& order) {
     proto::Prepare& to = *order.mutable_prepare();
     to.set_lease(from.lease);
@@ -51,6 +64,7 @@ void put(const Prepare& from, proto::Order& order) {
     for (const GpuPart& part : from.gpus) put(part, *to.add_gpus());
     for (const std::uint16_t drive : from.drives) to.add_drives(drive);
     for (const std::uint16_t function : from.functions) to.add_functions(function);
+    for (const FabricPort& port : from.ports) put(port, *to.add_ports());
     if (from.program == Program{}) return;
     proto::Program& program = *to.mutable_program();
     for (const std::string& word : from.program.words) program.add_words(word);
@@ -127,6 +141,11 @@ void put(const Hello& from, proto::AgentMessage& message) {
         put(unit.unit, *known.mutable_unit());
         known.set_clean(unit.clean);
         known.set_ticket(unit.ticket);
+    }
+    for (const KnownPort& port : from.ports) {
+        proto::KnownPort& known = *to.add_ports();
+        known.set_tenant(port.tenant);
+        put(port.port, *known.mutable_port());
     }
 }
 void put(const Report& from, proto::AgentMessage& message) {
