@@ -6,6 +6,7 @@
 
 #include "bulkhead/base/hash.hpp"
 #include "bulkhead/gpu/geometry.hpp"
+#include "bulkhead/node/model_positions.hpp"
 
 namespace bulkhead {
 
@@ -486,6 +487,7 @@ GpuNodeStatus NodeModel::inventory() const {
                  .start = there.start,
                  .state = in_use(gpu, there.start, there.size) ? CleanState::in_use : CleanState::sanitizing});
     }
+    status.topology = model_positions(spec_);
     status.cpu = spec_.cpu;
     status.memory = spec_.memory;
     status.nvlink = spec_.nvlink;
