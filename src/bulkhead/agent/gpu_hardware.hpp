@@ -18,6 +18,7 @@
 
 #include "bulkhead/agent/gpu_scrub.hpp"
 #include "bulkhead/agent/hardware.hpp"
+#include "bulkhead/agent/machines.hpp"
 #include "bulkhead/hw/container/tenants.hpp"
 #include "bulkhead/hw/mps/control.hpp"
 #include "bulkhead/hw/nvml/nvml.hpp"
@@ -49,6 +50,7 @@ struct GpuHardwareSettings {
     std::int64_t burn_in_passes = 8;        // before a GPU that was quarantined returns
     Duration health_every{10'000};          // how often counters of memory errors are looked at
     Duration sample_every{5'000};           // and everything that is measured for monitoring
+    MachineSettings machines;               // of the vm tier; without a URI there is none
 };
 
 class GpuHardware final : public Hardware {
@@ -122,6 +124,15 @@ private:
     Result<> leave(Key lease);
     void end_unused_daemons();
 
+    OperationResult start_machine(const StartTenant& what);
+    OperationResult stop_machine(const StopTenant& what);
+    std::string return_path(
+        std::uint16_t gpu) const;                 // before the words on how it was wiped; empty: it was in no machine
+    void forget_return(std::uint16_t gpu) const;  // it was wiped, and that was verified
+    bool is_in_machine(const nvml::Gpu& gpu) const;
+    void add_machines(GpuNodeStatus& status) const;
+    void look_at_machines(News& news);
+
     OperationResult wait_until_it_runs(Key lease);
     std::optional<Saved> save(const StopTenant& what);  // nothing: this agent ends
     Result<> take_turns(const StartTenant& what) const;
@@ -149,6 +160,8 @@ private:
     Result<nvml::Nvml::Watch> watch_;  // from the first moment on; or why there is none
     std::vector<nvml::Gpu> gpus_;
     std::string boot_;
+    Result<std::unique_ptr<Machines>> machines_;  // or why there are none
+    std::vector<TenantExit> machine_exits_;       // that were not told yet
 
     std::mutex tenants_mutex_;  // guards what follows; only a reset holds it for long
     container::Tenants tenants_;

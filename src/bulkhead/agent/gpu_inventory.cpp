@@ -79,6 +79,7 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
     capability(Capability::time_slicing);
     if (mig) capability(Capability::mig);
     if (is_program(settings_.mps)) capability(Capability::mps);
+    add_machines(status);
     const auto versions = nvml_.versions();
     if (versions && !versions->driver.empty()) status.versions.push_back({Component::driver, versions->driver});
     // One board of several may be of another day.
