@@ -54,6 +54,7 @@ void add_delete(Command program, Context& context);
 void add_fleet(Command program, Context& context);
 void add_queue(Command program, Context& context);
 void add_explain(Command program, Context& context);
+void add_render(Command program, Context& context);  // libvirt
 void add_actions(Command program, Context& context);  // drain, undrain, repair, revoke, freeze, thaw, hold, unhold
 void add_tenant(Command program, Context& context);   // compliance
 void add_usage(Command program, Context& context);

@@ -73,6 +73,7 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
     add_fleet(program, context);
     add_queue(program, context);
     add_explain(program, context);
+    add_render(program, context);
     add_actions(program, context);
     add_certificate(program, context);
     add_verify(program, context);
