@@ -27,7 +27,7 @@ TEST(Render, a_lease_of_tier_vm_is_a_domain_that_libvirt_accepts_and_nobody_else
         });
         return lease;
     };
-    const std::string lease = lease_of("fraud-scoring"), other = lease_of("notebook");
+    const std::string lease = lease_of("fraud-scoring"), other = lease_of("pretrain");
     ASSERT_FALSE(lease.empty() || other.empty()) << fleet.say({"queue"}).out;
     const std::string node = word_after(fleet.say({"get", "lease", lease, "-o", "yaml"}).out, "node: node-");
     const auto domain = fleet.say({"render", "libvirt", lease, "--node", "node-" + node});
