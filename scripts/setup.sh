@@ -9,7 +9,9 @@ if [ ! -r /etc/debian_version ] || ! command -v apt-get >/dev/null; then
 fi
 
 missing=()
-while read -r package; do
+architecture=$(dpkg --print-architecture)
+while read -r package only; do
+    [ -z "$only" ] || [ "$only" = "[$architecture]" ] || continue
     status=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
     [[ "$status" == ?i* ]] || missing+=("$package")  # installed, held or not
 done < <(grep -v '^#' scripts/packages.txt)

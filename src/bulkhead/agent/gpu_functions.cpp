@@ -15,23 +15,13 @@ OperationResult not_done(const Error& error) {
     return {.why = error.remedy.empty() ? error.what : error.what + "; " + error.remedy};
 }
 
-// Written so that it reads orders of both kinds: those that say how the port is set, and those that do not yet.
-template <class Attach>
-OperationResult attach_as(Functions& functions, const Attach& what) {
-    if constexpr (requires { what.port; }) {
-        if (auto attached = functions.attach(what.lease, what.tenant, what.port); !attached)
-            return not_done(attached.error());
-        return {.ok = true};
-    } else {
-        return {.why = fmt::format("the order for function {} does not say how its port is set", what.function)};
-    }
-}
-
 }  // namespace
 
 OperationResult GpuHardware::carry(const AttachFunction& what) {
     if (!functions_) return none_here("virtual function");
-    return attach_as(*functions_, what);
+    if (auto attached = functions_->attach(what.lease, what.tenant, what.port); !attached)
+        return not_done(attached.error());
+    return {.ok = true};
 }
 
 OperationResult GpuHardware::carry(const DetachFunction& what) {

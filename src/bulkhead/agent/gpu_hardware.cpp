@@ -48,6 +48,12 @@ Result<std::vector<nvml::Gpu>> in_their_places(const std::string& path, std::vec
     return placed;
 }
 
+Result<std::unique_ptr<Machines>> open_machines(MachineSettings settings, const std::string& run_folder) {
+    if (settings.uri.empty()) return fail(Code::unavailable, "this agent was told of no libvirt", "--libvirt");
+    if (settings.folder.empty()) settings.folder = run_folder + "/machines";
+    return Machines::open(std::move(settings));
+}
+
 }  // namespace
 
 HostPlaces host_places(const std::string& agent_folder) {
@@ -65,6 +71,7 @@ GpuHardware::GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vec
       gpus_{std::move(gpus)},
       drives_{std::move(drives)},
       boot_{first_line("/proc/sys/kernel/random/boot_id")},
+      machines_{open_machines(settings_.machines, run_folder_)},
       tenants_{std::move(tenants)},
       watcher_{[this] { watch_for_errors(); }},
       daemons_{[this] { watch_daemons(); }},
@@ -165,6 +172,7 @@ Result<Hardware::News> GpuHardware::poll(Instant now) {
         threads_.erase(done);
     }
     look_at_tenants(news);
+    look_at_machines(news);
     for (const OperationResult& result : news.results) starting_.erase(result.number);
     return news;
 }

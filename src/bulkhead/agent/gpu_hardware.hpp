@@ -20,6 +20,7 @@
 #include "bulkhead/agent/functions.hpp"
 #include "bulkhead/agent/gpu_scrub.hpp"
 #include "bulkhead/agent/hardware.hpp"
+#include "bulkhead/agent/machines.hpp"
 #include "bulkhead/hw/container/tenants.hpp"
 #include "bulkhead/hw/mps/control.hpp"
 #include "bulkhead/hw/nvml/nvml.hpp"
@@ -56,6 +57,7 @@ struct GpuHardwareSettings {
     std::vector<std::string> nics;
     std::string nft = "nft";
     bool soft_roce = false;  // an RDMA device in software on each function
+    MachineSettings machines;               // of the vm tier; without a URI there is none
 };
 
 class GpuHardware final : public Hardware {
@@ -132,6 +134,15 @@ private:
     Result<> leave(Key lease);
     void end_unused_daemons();
 
+    OperationResult start_machine(const StartTenant& what);
+    OperationResult stop_machine(const StopTenant& what);
+    std::string return_path(
+        std::uint16_t gpu) const;                 // before the words on how it was wiped; empty: it was in no machine
+    void forget_return(std::uint16_t gpu) const;  // it was wiped, and that was verified
+    bool is_in_machine(const nvml::Gpu& gpu) const;
+    void add_machines(GpuNodeStatus& status) const;
+    void look_at_machines(News& news);
+
     OperationResult wait_until_it_runs(Key lease);
     std::optional<Saved> save(const StopTenant& what);  // nothing: this agent ends
     Result<> take_turns(const StartTenant& what) const;
@@ -161,6 +172,8 @@ private:
     std::unique_ptr<Drives> drives_;
     std::string boot_;
     std::unique_ptr<Functions> functions_;  // none: no NIC was named
+    Result<std::unique_ptr<Machines>> machines_;  // or why there are none
+    std::vector<TenantExit> machine_exits_;       // that were not told yet
 
     std::mutex tenants_mutex_;  // guards what follows; only a reset holds it for long
     container::Tenants tenants_;

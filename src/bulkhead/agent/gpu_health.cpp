@@ -52,7 +52,7 @@ Concern concern_of(std::uint64_t xid) {
 std::vector<FaultReport> GpuHardware::look_at_health(std::map<std::uint16_t, std::string>& told) const {
     std::vector<FaultReport> faults;
     for (const nvml::Gpu& gpu : gpus_) {
-        if (gpu.lost) continue;
+        if (gpu.lost || is_in_machine(gpu)) continue;
         const auto health = nvml_.health(gpu.uuid);
         if (!health) continue;
         const std::string why = health->unfit().value_or("");
@@ -93,7 +93,7 @@ void GpuHardware::watch_for_errors() {
                     const bool there = std::ranges::any_of(
                         *all, [&](const nvml::Gpu& one) { return !one.lost && one.uuid == gpu.uuid; });
                     if (there) lost.erase(number_of(gpu));
-                    if (!there && lost.insert(number_of(gpu)).second)
+                    if (!there && !is_in_machine(gpu) && lost.insert(number_of(gpu)).second)
                         faults.push_back({UnitKind::memory, number_of(gpu), "it has fallen off the bus"});
                 }
         if (due) {

@@ -83,6 +83,7 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
     status.drives = drives_->inventory();
     if (const auto known = drives_->grade())
         status.capabilities.push_back({Capability::local_nvme, *known, std::nullopt});
+    add_machines(status);
     const auto versions = nvml_.versions();
     if (versions && !versions->driver.empty()) status.versions.push_back({Component::driver, versions->driver});
     // One board of several may be of another day.

@@ -203,7 +203,7 @@ Result<TenantSpec> GpuHardware::spec_of(const StartTenant& what, const Devices& 
 }
 
 OperationResult GpuHardware::carry(const StartTenant& what) {
-    if (what.tier != Tier::process && what.tier != Tier::container)
+    if (what.tier == Tier::confidential_vm)
         return {.ok = false, .why = fmt::format("this agent has no {} tier yet", word(what.tier))};
     for (const GpuPart& part : what.gpus) {
         const auto gpu = this->gpu(part.gpu);
@@ -228,6 +228,7 @@ OperationResult GpuHardware::carry(const StartTenant& what) {
                 return could_not(whole.error());
         }
     }
+    if (what.tier == Tier::vm) return start_machine(what);
     if (const auto turns = take_turns(what); !turns) return could_not(turns.error());
     if (what.program.words.empty()) return {.ok = true};
     if (const auto sound = check_variables(what.program); !sound) return could_not(sound.error());
@@ -312,6 +313,7 @@ std::optional<Saved> GpuHardware::save(const StopTenant& what) {
 }
 
 OperationResult GpuHardware::carry(const StopTenant& what) {
+    if (machines_ && (*machines_)->has(what.lease)) return stop_machine(what);
     std::optional<Saved> saved;
     if (what.save.ms > 0) {
         saved = save(what);
@@ -351,6 +353,7 @@ OperationResult GpuHardware::carry(const StopTenant& what) {
 }
 
 Result<OutputPiece> GpuHardware::output(const OutputPlace& place) {
+    if (machines_ && (*machines_)->has(place.lease)) return (*machines_)->output(place);
     const auto spec = tenants_.spec(place.lease);
     if (!spec) return std::unexpected(spec.error());
     if (!*spec)

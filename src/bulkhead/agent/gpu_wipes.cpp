@@ -81,7 +81,7 @@ OperationResult GpuHardware::scrub_whole(const nvml::Gpu& gpu, const Wipe& what)
     if (!scrub) return refused(scrub.error());
     OperationResult all{.ok = true}, read{.ok = true};
     add(all, read, gpu, *scrub);
-    all.method = method_of(what, scrub->burn_in_passes, read.ok);
+    all.method = return_path(what.device) + method_of(what, scrub->burn_in_passes, read.ok);
     const std::scoped_lock lock{mutex_};
     verified_[{what.device, what.start}] = {what.size, std::move(read)};
     return all;
@@ -138,7 +138,7 @@ OperationResult GpuHardware::scrub_slices(const nvml::Gpu& gpu, const Wipe& what
                 .why = fmt::format(
                     "slices {:#x} of {} fit into no instance beside those in use, so that nobody can wipe them", left,
                     gpu.uuid)};
-    all.method = method_of(what, passes, read.ok);
+    all.method = return_path(what.device) + method_of(what, passes, read.ok);
     const std::scoped_lock lock{mutex_};
     verified_[{what.device, what.start}] = {what.size, std::move(read)};
     return all;
@@ -191,6 +191,7 @@ OperationResult GpuHardware::carry(const Verify& what) {
         return {.ok = false, .why = "it was not wiped by this agent since it started"};
     OperationResult read = std::move(found->second.read);
     verified_.erase(found);
+    if (read.ok) forget_return(what.device);
     return read;
 }
 

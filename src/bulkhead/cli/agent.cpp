@@ -113,6 +113,9 @@ Result<std::unique_ptr<agent::Hands>> start_hands(const AgentOptions& options) {
                                    "--nvidia-smi",   gpu.smi,
                                    "--burn-in",      std::to_string(gpu.burn_in_passes),
                                    "--grace",        std::to_string(options.grace_seconds)};
+    if (!gpu.machines.uri.empty())
+        words.insert(words.end(), {"--libvirt", gpu.machines.uri, "--vm-images", gpu.machines.images});
+    if (gpu.machines.allow_emulated) words.emplace_back("--allow-emulated-vms");
     if (gpu.allow_gpu_reset) words.emplace_back("--allow-gpu-reset");
     for (const std::string& drive : gpu.drives.tenant) words.insert(words.end(), {"--tenant-drive", drive});
     words.insert(words.end(), {"--erase", options.erase, "--drive-samples", std::to_string(gpu.drives.erase.samples)});
@@ -306,6 +309,17 @@ void add_agent(Command program, Context& context) {
         .type_name("COUNT");
     command.add_option("--runtime", options->gpu.runtime, "The OCI runtime. Default: /usr/bin/crun.")
         .type_name("PROGRAM");
+    command
+        .add_option("--libvirt", options->gpu.machines.uri,
+                    "Run tenants of the vm tier by libvirt: qemu:///system. Default: no such tier.")
+        .type_name("URI");
+    command
+        .add_option(
+            "--vm-images", options->gpu.machines.images,
+            "What machines may boot: NAME/kernel and NAME/initrd, or NAME/disk. Default: /var/lib/bulkhead/images.")
+        .type_name("DIR");
+    command.add_flag("--allow-emulated-vms", options->gpu.machines.allow_emulated,
+                     "Run machines by software where there is no KVM: slow, and graded emulated.");
     command.add_option("--data", options->folder, "Where identity, journal and model are kept.")
         .required()
         .type_name("DIR");

@@ -102,6 +102,9 @@ void add_agent_hands(Command program, Context& context) {
     command.add_option("--nvidia-smi", settings->smi, "Resets GPUs, sets time slices.").type_name("PROGRAM");
     command.add_option("--time-slice", settings->time_slice, "How long a turn is.").type_name("LENGTH");
     command.add_flag("--allow-gpu-reset", settings->allow_gpu_reset, "Reset them at all.");
+    command.add_option("--libvirt", settings->machines.uri, "Where machines run.").type_name("URI");
+    command.add_option("--vm-images", settings->machines.images, "What they boot.").type_name("DIR");
+    command.add_flag("--allow-emulated-vms", settings->machines.allow_emulated, "By software too.");
     command.add_option("--burn-in", settings->burn_in_passes, "Passes before a GPU returns.").type_name("PASSES");
     command.add_option("--tenant-drive", settings->drives.tenant, "A drive for tenants.").type_name("SERIAL");
     auto methods = std::make_shared<std::string>(print(settings->drives.erase.policy));

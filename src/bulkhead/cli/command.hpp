@@ -64,7 +64,7 @@ void add_correction(Command program, Context& context);
 void add_token(Command program, Context& context);
 void add_break_glass(Command program, Context& context);
 void add_whoami(Command program, Context& context);
-void add_render(Command program, Context& context);  // nccl, nccl-env, partitions, qos
+void add_render(Command program, Context& context);  // nccl, nccl-env, partitions, qos, libvirt
 void add_backup(Command program, Context& context);
 void add_certificate(Command program, Context& context);
 void add_verify(Command program, Context& context);  // asks nobody

@@ -8,6 +8,7 @@
 
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/objects.hpp"
+#include "bulkhead/cli/render.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/model/rendered.hpp"
 #include "bulkhead/render/nccl_topology.hpp"
@@ -140,6 +141,7 @@ void add_render(Command program, Context& context) {
         "bulkhead render partitions -o /etc/opensm", false, render_partitions);
     add("qos", "How hosts' ports treat packets by their marks, as commands.",
         "bulkhead render qos --interface ens1f0np0", false, render_qos);
+    add_render_libvirt(command, context);
 }
 
 }  // namespace bulkhead::cli

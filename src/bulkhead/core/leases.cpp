@@ -218,6 +218,7 @@ void give_program(const GpuWorkload& workload, Duration hook_at_most, LeaseRun& 
         tell("NODE_RANK", std::to_string(rank));
         tell("TASKS", std::to_string(tasks));
         tell("START", std::to_string(history.starts));
+        if (spec.vm && !spec.vm->image.empty()) tell("IMAGE", spec.vm->image);
         // Of a gang that was larger or smaller, nobody's part is the same.
         if (history.saved.size() == lease.parts.size()) tell("CHECKPOINT", history.saved[rank]);
     }

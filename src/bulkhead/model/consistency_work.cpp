@@ -117,6 +117,10 @@ void check_workloads(Findings& findings) {
                          fmt::format("it wants {} to save its work, and whoever waits for its GPUs waits {} at most",
                                      print(spec.checkpoint->within), print(most)),
                          fmt::format("{} or less; or raise checkpointAtMost in the FleetPolicy", print(most)));
+        if (spec.vm && spec.isolation.tier && *spec.isolation.tier < Tier::vm)
+            findings.add(subject, "/spec/vm",
+                         fmt::format("it names what a machine boots, and asks for tier {}", word(*spec.isolation.tier)),
+                         "isolation.tier: vm, or no vm at all");
         check_groups(findings, spec, subject);
         check_placement(findings, subject, spec.placement);
     });

@@ -121,6 +121,18 @@ struct CheckpointHook {
     friend bool operator==(const CheckpointHook&, const CheckpointHook&) = default;
 };
 
+// Work of the vm tier brings no kernel of its own: it names one that its nodes admit.
+struct VmRequest {
+    std::string image;
+
+    static constexpr void describe(auto&& field) {
+        field("image", &VmRequest::image,
+              "The boot image, by its name in the node's directory of images. Default: the node's own, called default.",
+              Rule{.format = Format::name});
+    }
+    friend bool operator==(const VmRequest&, const VmRequest&) = default;
+};
+
 struct GpuWorkloadSpec {
     std::string tenant;
     std::int64_t tasks = 1;
@@ -142,6 +154,7 @@ struct GpuWorkloadSpec {
     Whereabouts placement;
     std::vector<std::string> command;
     std::vector<std::string> environment;
+    std::optional<VmRequest> vm;
 
     static constexpr void describe(auto&& field) {
         field("tenant", &GpuWorkloadSpec::tenant, "Who owns the work.", Rule{.required = true, .format = Format::name});
@@ -172,6 +185,7 @@ struct GpuWorkloadSpec {
             "What each node of the gang runs in the tier: a program by its path or name, and its arguments. None: the "
             "lease holds its GPUs until it is deleted.");
         field("environment", &GpuWorkloadSpec::environment, "Variables for the command: NAME=value.");
+        field("vm", &GpuWorkloadSpec::vm, "Of work in tier vm: what its machine boots.");
     }
     friend bool operator==(const GpuWorkloadSpec&, const GpuWorkloadSpec&) = default;
 };

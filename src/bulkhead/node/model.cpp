@@ -485,6 +485,7 @@ GpuNodeStatus NodeModel::inventory() const {
                  .start = there.start,
                  .state = in_use(gpu, there.start, there.size) ? CleanState::in_use : CleanState::sanitizing});
     }
+    status.topology = model_positions(spec_);
     status.cpu = spec_.cpu;
     status.memory = spec_.memory;
     status.nvlink = spec_.nvlink;
@@ -496,7 +497,6 @@ GpuNodeStatus NodeModel::inventory() const {
         status.drives.push_back({.serial = drive_serial(spec_.node, drive), .size = spec_.drive_size});
     for (std::uint16_t function = 0; function < spec_.functions; ++function)
         status.functions.push_back(model_function(spec_, function));
-    status.topology = model_positions(spec_);
     return status;
 }
 

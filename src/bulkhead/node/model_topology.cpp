@@ -9,6 +9,7 @@ namespace bulkhead {
 namespace {
 
 constexpr unsigned gpus_per_switch = 2, switches_per_socket = 2;
+constexpr std::int64_t nvlinks = 18;  // of an H100 or H200; other boards have others
 
 // Bus numbers below one switch: the switch itself, then its GPUs, then its NICs.
 unsigned switch_of(unsigned place) { return place / gpus_per_switch; }
@@ -41,10 +42,16 @@ std::vector<GpuPosition> model_positions(const NodeModelSpec& spec) {
                              .numaNode = numa,
                              .cpus = fmt::format("{}-{}", numa * cores, (numa + 1) * cores - 1),
                              .bridges = bridges_above(gpu, 4 * slot_of(gpu))};
-        if (spec.nvlink != NvLink::none) {
-            position.nvlinks = 18;
-            position.nvlinkSwitched = true;
+        for (unsigned other = 0; other < spec.gpus; ++other) {
+            if (other == gpu) continue;
+            auto& list = switch_of(other) == switch_of(gpu) ? position.sameSwitch
+                         : numa_of(other) == numa           ? position.sameNuma
+                                                            : position.otherSockets;
+            list.push_back(other);
+            if (spec.nvlink == NvLink::fabric) position.nvlinkPeers.push_back({.gpu = other, .links = nvlinks});
         }
+        position.nvlinkSwitched = spec.nvlink == NvLink::fabric;
+        position.nvlinks = position.nvlinkSwitched ? nvlinks : 0;
         all.push_back(std::move(position));
     }
     return all;

@@ -1,0 +1,90 @@
+// The vm tier of a node's GPUs: a machine gets whole GPUs by VFIO, and what comes back says by which way it came.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bulkhead/agent/gpu_hardware.hpp"
+#include "bulkhead/render/libvirt_domain.hpp"
+
+namespace bulkhead::agent {
+
+namespace {
+
+// As the kernel writes it; NVML writes it longer.
+std::string kernel_address(const nvml::Gpu& gpu) {
+    const auto address = render::parse_pci_address(gpu.bus_id);
+    return address ? render::print(*address) : gpu.bus_id;
+}
+
+}  // namespace
+
+OperationResult GpuHardware::start_machine(const StartTenant& what) {
+    if (!machines_) return {.ok = false, .why = fmt::format("this node has no vm tier: {}", machines_.error().what)};
+    const bool names_image = std::ranges::any_of(
+        what.program.environment, [](const std::string& variable) { return variable.starts_with("BULKHEAD_IMAGE="); });
+    if (what.program.words.empty() && !names_image) return {.ok = true};  // it holds what it holds
+    const auto node = inventory();
+    if (!node) return {.ok = false, .why = node.error().what};
+    // Simulated GPUs are on no bus.
+    if (const auto started = (*machines_)->start(what, *node, !nvml_.is_simulated()); !started)
+        return {.ok = false, .why = started.error().what};
+    return {.ok = true};
+}
+
+OperationResult GpuHardware::stop_machine(const StopTenant& what) {
+    OperationResult result;
+    if (what.save.ms > 0)
+        result.saved =
+            Saved{false, "it runs in a machine of its own, which nobody reaches into: it saves its work itself"};
+    const auto stopped = (*machines_)->stop(what.lease, settings_.grace);
+    if (!stopped) {
+        result.why = stopped.error().what;
+        return result;
+    }
+    result.ok = true;
+    result.method = *stopped;
+    return result;
+}
+
+bool GpuHardware::is_in_machine(const nvml::Gpu& gpu) const {
+    return machines_ && !nvml_.is_simulated() && (*machines_)->holds(kernel_address(gpu));
+}
+
+std::string GpuHardware::return_path(std::uint16_t gpu) const {
+    if (!machines_ || gpu >= gpus_.size()) return {};
+    const auto path = (*machines_)->returned_by(kernel_address(gpus_[gpu]));
+    return path ? fmt::format("vfio-return: {}, ", *path) : std::string{};
+}
+
+void GpuHardware::forget_return(std::uint16_t gpu) const {
+    if (machines_ && gpu < gpus_.size()) (*machines_)->forget_return(kernel_address(gpus_[gpu]));
+}
+
+// Only what was seen: libvirt answers, an image is there to boot, and the kernel keeps devices apart.
+void GpuHardware::add_machines(GpuNodeStatus& status) const {
+    if (!machines_) return;
+    const auto images = vm::image_names((*machines_)->images());
+    if (!images || images->empty()) return;
+    const vm::Vfio& vfio = (*machines_)->vfio();
+    if (!nvml_.is_simulated() && !vfio.has_groups()) return;
+    const Grade known = (*machines_)->are_emulated() && grade() == Grade::silicon ? Grade::emulated : grade();
+    status.capabilities.push_back({Capability::virtual_machines, known, std::nullopt});
+    std::vector<std::string> devices;
+    for (const nvml::Gpu& gpu : gpus_)
+        if (!gpu.lost) devices.push_back(kernel_address(gpu));
+    if (const auto shared = vfio.not_alone(devices); shared && shared->empty())
+        status.capabilities.push_back({Capability::iommu_groups, known, std::nullopt});
+}
+
+// The end of one whose start was not told yet waits for that.
+void GpuHardware::look_at_machines(News& news) {
+    if (!machines_) return;
+    for (TenantExit& exit : (*machines_)->exits()) machine_exits_.push_back(std::move(exit));
+    std::erase_if(machine_exits_, [&](TenantExit& exit) {
+        if (std::ranges::any_of(starting_, [&](const auto& start) { return start.second == exit.lease; })) return false;
+        news.exits.push_back(std::move(exit));
+        return true;
+    });
+}
+
+}  // namespace bulkhead::agent

@@ -1,0 +1,71 @@
+#include "bulkhead/agent/machine_domain.hpp"
+
+#include <fmt/format.h>
+
+#include "bulkhead/render/libvirt_lease.hpp"
+
+namespace bulkhead::agent {
+
+namespace {
+
+#if defined(__aarch64__)
+constexpr auto architecture_here = render::Architecture::arm64;
+#else
+constexpr auto architecture_here = render::Architecture::amd64;
+#endif
+
+constexpr std::string_view image_variable = "BULKHEAD_IMAGE=";
+
+}  // namespace
+
+std::string machine_name(Key lease) { return fmt::format("{}{:x}", machine_prefix, lease); }
+
+std::string image_of(const Program& program) {
+    for (const std::string& variable : program.environment)
+        if (variable.starts_with(image_variable)) return variable.substr(image_variable.size());
+    return "default";
+}
+
+Result<render::DomainSpec> machine_domain(const StartTenant& what, const GpuNodeStatus& node,
+                                          const MachineParts& parts) {
+    GpuNode here;
+    here.metadata.name = "this node";
+    here.status = node;
+    GpuLease lease;
+    lease.metadata.name = machine_name(what.lease);
+    lease.spec = {.tenant = what.tenant, .mechanism = what.mechanism, .tier = what.tier, .tasks = 1};
+    for (const GpuPart& part : what.gpus)
+        lease.spec.slices.push_back({.node = here.metadata.name,
+                                     .gpu = part.gpu,
+                                     .profile = part.profile,
+                                     .start = part.start,
+                                     .share = part.share});
+    for (const std::uint16_t drive : what.drives) lease.spec.drives.push_back({here.metadata.name, drive});
+    for (const std::uint16_t function : what.functions) lease.spec.functions.push_back({here.metadata.name, function});
+    GpuWorkload work;
+    if (what.program.cpu_thousandths > 0) work.spec.cpu = (what.program.cpu_thousandths + 999) / 1000;
+    if (what.program.memory_bytes > 0) work.spec.memory = ByteSize{what.program.memory_bytes};
+
+    auto spec = render::domain_of({lease, here, &work}, {.boots_disk = !parts.image.disk.empty(),
+                                                         .huge_page_bytes = parts.huge_page_bytes,
+                                                         .architecture = architecture_here,
+                                                         .emulated = parts.emulated});
+    if (!spec) return spec;
+    spec->name = machine_name(what.lease);
+    spec->title = fmt::format("of {}, image {}", what.tenant, parts.image.name);
+    spec->console = parts.folder.console();
+    spec->disks.front().path = parts.folder.seed();
+    if (!parts.image.disk.empty()) {
+        spec->boot_disk = parts.folder.disk();
+    } else {
+        spec->kernel = parts.folder.kernel();
+        spec->initrd = parts.image.initrd.empty() ? "" : parts.folder.initrd();
+        spec->command_line += " quiet panic=-1";
+        // Software that has to wait for its turn loses ticks, which a kernel takes for a broken board.
+        if (parts.emulated && architecture_here == render::Architecture::amd64) spec->command_line += " no_timer_check";
+        if (!parts.image.command_line.empty()) spec->command_line += " " + parts.image.command_line;
+    }
+    return spec;
+}
+
+}  // namespace bulkhead::agent

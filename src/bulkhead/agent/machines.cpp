@@ -1,0 +1,321 @@
+#include "bulkhead/agent/machines.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "bulkhead/agent/machine_domain.hpp"
+#include "bulkhead/hw/container/durable.hpp"
+#include "bulkhead/hw/vm/presence.hpp"
+#include "bulkhead/render/libvirt_domain.hpp"
+
+namespace bulkhead::agent {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds gone_within{60};
+constexpr std::string_view exit_mark = "bulkhead-exit: ";
+constexpr std::size_t console_tail_max = output_bytes_max / 2 - 64;
+
+std::string text_of_file(const std::string& path) {
+    std::ifstream file{path};
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+// Names of folders that leases have, and nothing else.
+std::optional<Key> lease_of_machine(std::string_view name) {
+    if (!name.starts_with(machine_prefix)) return std::nullopt;
+    name.remove_prefix(machine_prefix.size());
+    Key lease = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), lease, 16);
+    if (error != std::errc{} || end != name.data() + name.size() || lease <= 0) return std::nullopt;
+    return lease;
+}
+
+}  // namespace
+
+Machines::Machines(MachineSettings settings, vm::Hypervisor hypervisor, bool emulated)
+    : settings_{std::move(settings)},
+      hypervisor_{std::move(hypervisor)},
+      emulated_{emulated},
+      vfio_{settings_.vfio},
+      watcher_{[this] { watch(); }} {}
+
+Machines::~Machines() {
+    {
+        const std::scoped_lock lock{mutex_};
+        stopping_ = true;
+    }
+    watcher_.join();
+}
+
+Result<std::unique_ptr<Machines>> Machines::open(MachineSettings settings) {
+    auto hypervisor = vm::Hypervisor::open({.library = settings.library, .uri = settings.uri});
+    if (!hypervisor) return std::unexpected(hypervisor.error());
+    const auto kvm = hypervisor->has_kvm();
+    if (!kvm) return std::unexpected(kvm.error());
+    if (!*kvm && !settings.allow_emulated)
+        return fail(Code::unavailable, "there is no KVM here, and machines by software alone are not allowed",
+                    "load the kvm module; or --allow-emulated-vms, to try things out");
+    std::error_code failed;
+    fs::create_directories(settings.folder, failed);
+    if (failed)
+        return fail(Code::unavailable, fmt::format("{} cannot be made: {}", settings.folder, failed.message()), "");
+    ::chmod(settings.folder.c_str(), 0711);
+    return std::unique_ptr<Machines>{new Machines{std::move(settings), *std::move(hypervisor), !*kvm}};
+}
+
+vm::MachineFolder Machines::folder_of(Key lease) const { return {settings_.folder + "/" + machine_name(lease)}; }
+
+bool Machines::has(Key lease) const {
+    std::error_code failed;
+    return fs::exists(folder_of(lease).path, failed);
+}
+
+Result<std::vector<Key>> Machines::leases() const {
+    std::vector<Key> all;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator{settings_.folder, failed})
+        if (const auto lease = lease_of_machine(entry.path().filename().string())) all.push_back(*lease);
+    if (failed)
+        return fail(Code::unavailable, fmt::format("{} cannot be listed: {}", settings_.folder, failed.message()), "");
+    std::ranges::sort(all);
+    return all;
+}
+
+// One line a device: its address, and the driver it had.
+Result<std::vector<Machines::Given>> Machines::given_to(Key lease) const {
+    std::vector<Given> all;
+    std::istringstream lines{text_of_file(folder_of(lease).path + "/devices")};
+    for (Given one; lines >> one.device >> one.driver;)
+        all.push_back({one.device, one.driver == "-" ? "" : one.driver});
+    return all;
+}
+
+bool Machines::holds(const std::string& device) const {
+    const auto all = leases();
+    if (!all) return true;  // nobody knows: whoever asks is careful
+    return std::ranges::any_of(*all, [&](Key lease) {
+        const auto given = given_to(lease);
+        return given && std::ranges::find(*given, device, &Given::device) != given->end();
+    });
+}
+
+Result<> Machines::give_devices(Key lease, const std::vector<std::string>& devices) {
+    if (auto may = vfio_.may_be_given(devices); !may) return may;
+    const auto before = given_to(lease);
+    if (!before) return std::unexpected(before.error());
+    if (before->empty() && !devices.empty()) {  // durable before anything is unbound: who gets what back
+        std::string lines;
+        for (const std::string& device : devices) {
+            const auto driver = vfio_.driver_of(device);
+            if (!driver) return std::unexpected(driver.error());
+            lines += fmt::format("{} {}\n", device, driver->empty() || *driver == "vfio-pci" ? "-" : *driver);
+        }
+        if (auto kept = container::write_durably(folder_of(lease).path + "/devices", lines); !kept) return kept;
+    }
+    for (const std::string& device : devices)
+        if (auto given = vfio_.give(device); !given) return given;
+    return {};
+}
+
+Result<> Machines::start(const StartTenant& what, const GpuNodeStatus& node, bool gives_devices) {
+    const std::string name = machine_name(what.lease);
+    if (const auto there = hypervisor_.look(name); !there)
+        return std::unexpected(there.error());
+    else if (*there == vm::MachineState::running)
+        return {};
+    const auto image = vm::find_image(settings_.images, image_of(what.program));
+    if (!image) return std::unexpected(image.error());
+    const vm::MachineFolder folder = folder_of(what.lease);
+    auto spec = machine_domain(what, node,
+                               {.folder = folder,
+                                .image = *image,
+                                .emulated = emulated_,
+                                .huge_page_bytes = emulated_ ? 0 : settings_.huge_page_bytes});
+    if (!spec) return std::unexpected(spec.error());
+    std::vector<std::string> devices;
+    if (!gives_devices) spec->devices.clear();
+    for (const render::PciAddress& device : spec->devices) devices.push_back(render::print(device));
+    const auto xml = render::libvirt_domain(*spec);
+    if (!xml) return std::unexpected(xml.error());
+    const auto first = [&](bool begins) {
+        const std::scoped_lock lock{mutex_};
+        begins ? (void)busy_.insert(what.lease) : (void)busy_.erase(what.lease);
+    };
+    first(true);
+    auto started = [&]() -> Result<> {
+        if (auto made = vm::make_machine(folder, *image,
+                                         {.words = what.program.words, .environment = what.program.environment});
+            !made)
+            return made;
+        if (auto given = give_devices(what.lease, devices); !given) return given;
+        if (auto kept = container::write_durably(folder.domain(), *xml); !kept) return kept;
+        return hypervisor_.start(*xml);
+    }();
+    first(false);
+    return started;
+}
+
+Result<> Machines::wait_until_gone(Key lease, Duration grace) const {
+    const std::string name = machine_name(lease);
+    using std::chrono::steady_clock;
+    const auto asked_until = steady_clock::now() + std::chrono::milliseconds{grace.ms};
+    const auto ended = [&]() -> Result<bool> {
+        const auto state = hypervisor_.look(name);
+        if (!state) return std::unexpected(state.error());
+        return *state != vm::MachineState::running && *state != vm::MachineState::ending;
+    };
+    if (auto asked = grace.ms > 0 ? hypervisor_.ask_to_end(name) : Result<>{}; asked)
+        while (steady_clock::now() < asked_until) {
+            const auto is_over = ended();
+            if (!is_over) return std::unexpected(is_over.error());
+            if (*is_over) break;
+            std::this_thread::sleep_for(std::chrono::milliseconds{20});
+        }
+    if (auto destroyed = hypervisor_.destroy(name); !destroyed) return destroyed;
+    for (const auto until = steady_clock::now() + gone_within;;) {
+        const auto state = hypervisor_.look(name);
+        const auto left = vm::presence_of(name);
+        if (state && *state == vm::MachineState::absent && left && !left->any()) return {};
+        if (steady_clock::now() > until)
+            return fail(
+                Code::timeout,
+                !left ? left.error().what
+                      : fmt::format(
+                            "{} was destroyed, and {} processes and {} control groups of it are left a minute later",
+                            name, left->processes.size(), left->groups.size()),
+                "see `virsh list --all` and `ps`; a process that hangs in the kernel goes with a reboot alone");
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+}
+
+Result<std::string> Machines::take_back(Key lease) const {
+    const auto given = given_to(lease);
+    if (!given) return std::unexpected(given.error());
+    std::vector<std::string> words;
+    for (const Given& one : *given) {
+        const auto path = vfio_.take_back(one.device, one.driver);
+        if (!path) return path;
+        if (auto kept =
+                container::write_durably(fmt::format("{}/returned-{}", settings_.folder, one.device), *path + "\n");
+            !kept)
+            return std::unexpected(kept.error());
+        words.push_back(fmt::format("{}: {}", one.device, *path));
+    }
+    return fmt::format("{}", fmt::join(words, "; "));
+}
+
+Result<std::string> Machines::stop(Key lease, Duration grace) {
+    if (!has(lease)) return "no machine";
+    {
+        const std::scoped_lock lock{mutex_};
+        busy_.insert(lease);
+    }
+    if (auto gone = wait_until_gone(lease, grace); !gone) return std::unexpected(gone.error());
+    const auto returned = take_back(lease);
+    if (!returned) return returned;
+    const auto wiped = vm::wipe_machine(folder_of(lease));
+    if (!wiped) return std::unexpected(wiped.error());
+    const auto pages = vm::free_huge_pages(text_of_file("/proc/mounts"), machine_name(lease));
+    if (!pages) return std::unexpected(pages.error());
+    if (auto removed = vm::remove_machine(folder_of(lease)); !removed) return std::unexpected(removed.error());
+    const std::scoped_lock lock{mutex_};
+    busy_.erase(lease);
+    ended_.erase(lease);
+    return fmt::format("machine destroyed, {} bytes of its files overwritten{}{}", wiped->bytes,
+                       *pages > 0 ? fmt::format(", {} bytes of huge pages freed", *pages) : "",
+                       returned->empty() ? "" : "; " + *returned);
+}
+
+Result<OutputPiece> Machines::output(const OutputPlace& place) const {
+    if (!has(place.lease))
+        return fail(Code::not_found, fmt::format("lease {} runs no machine here", place.lease),
+                    "it ended, or has none");
+    if (place.errors) return OutputPiece{place.from, {}};  // a console is one stream
+    std::ifstream file{folder_of(place.lease).console(), std::ios::binary | std::ios::ate};
+    const std::int64_t size = std::max<std::int64_t>(file.tellg(), 0);
+    const std::int64_t from = std::min(place.from, size);
+    std::string bytes(static_cast<std::size_t>(std::min<std::int64_t>(size - from, output_piece_bytes_max)), '\0');
+    file.seekg(from);
+    file.read(bytes.data(), std::ssize(bytes));
+    bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+    return OutputPiece{from, std::move(bytes)};
+}
+
+// How its command ended is what its init said last; a machine that went without a word was cut off.
+TenantExit Machines::exit_of(Key lease) const {
+    const std::string console = text_of_file(folder_of(lease).console());
+    TenantExit exit{.lease = lease, .status = 255, .output = {}};
+    exit.printed.out = std::ssize(console);
+    exit.output = console.size() > console_tail_max ? console.substr(console.size() - console_tail_max) : console;
+    exit.printed.out_kept = std::ssize(exit.output);
+    if (const std::size_t at = console.rfind(exit_mark); at != std::string::npos) {
+        int status = 255;
+        const char* const from = console.data() + at + exit_mark.size();
+        if (std::from_chars(from, console.data() + console.size(), status).ec == std::errc{} && status >= 0 &&
+            status <= 255)
+            exit.status = status;
+    }
+    return exit;
+}
+
+void Machines::watch() {
+    auto next = std::chrono::steady_clock::now();
+    while (true) {
+        std::set<Key> skip;
+        {
+            const std::scoped_lock lock{mutex_};
+            if (stopping_) return;
+            skip = busy_;
+            skip.insert(ended_.begin(), ended_.end());
+        }
+        if (std::chrono::steady_clock::now() < next) {
+            std::this_thread::sleep_for(std::chrono::milliseconds{20});
+            continue;
+        }
+        next = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings_.look_every.ms};
+        const auto all = leases();
+        if (!all) continue;
+        for (const Key lease : *all) {
+            std::error_code failed;
+            if (skip.contains(lease) || !fs::exists(folder_of(lease).domain(), failed)) continue;  // never started
+            const auto state = hypervisor_.look(machine_name(lease));
+            if (!state || *state == vm::MachineState::running || *state == vm::MachineState::paused ||
+                *state == vm::MachineState::ending)
+                continue;
+            TenantExit exit = exit_of(lease);
+            const std::scoped_lock lock{mutex_};
+            if (busy_.contains(lease) || !ended_.insert(lease).second) continue;
+            exits_.push_back(std::move(exit));
+        }
+    }
+}
+
+std::vector<TenantExit> Machines::exits() {
+    const std::scoped_lock lock{mutex_};
+    return std::exchange(exits_, {});
+}
+
+std::optional<std::string> Machines::returned_by(const std::string& device) const {
+    std::string path = text_of_file(fmt::format("{}/returned-{}", settings_.folder, device));
+    if (path.empty()) return std::nullopt;
+    path.pop_back();
+    return path;
+}
+
+void Machines::forget_return(const std::string& device) {
+    std::error_code failed;
+    fs::remove(fmt::format("{}/returned-{}", settings_.folder, device), failed);
+}
+
+}  // namespace bulkhead::agent

@@ -1,0 +1,103 @@
+// The vm tier of an agent, as its hands carry it out: simulated GPUs, a real kernel for the tenant.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "bulkhead/agent/machine_domain.hpp"
+#include "bulkhead/cli/gpu_agent_test.hpp"
+#include "bulkhead/hw/vm/embedded_test.hpp"
+#include "bulkhead/hw/vm/presence.hpp"
+#include "bulkhead/render/libvirt_domain.hpp"
+
+namespace bulkhead::cli {
+namespace {
+
+using testing::HasSubstr;
+
+class VmAgent : public GpuAgent {
+protected:
+    void TearDown() override {
+        if (const auto left = vm::presence_of(agent::machine_name(lease)))
+            for (const pid_t process : left->processes) ::kill(process, SIGKILL);
+        GpuAgent::TearDown();
+    }
+    StartTenant machine(std::vector<std::string> words) const {
+        return {.lease = lease,
+                .tier = Tier::vm,
+                .gpus = {{.gpu = 0, .start = 0, .size = 8}},
+                .tenant = "acme",
+                .mechanism = Mechanism::whole,
+                .program = {.words = std::move(words),
+                            .environment = {"WHO=acme"},
+                            .cpu_thousandths = 1000,
+                            .memory_bytes = 256 << 20}};
+    }
+    bool offers(Capability capability) const {
+        const auto status = hardware_->inventory();
+        return std::ranges::find(status->capabilities, capability, &DetectedCapability::name) !=
+               status->capabilities.end();
+    }
+    const Key lease = key_of(::getpid(), 3);
+};
+
+TEST_F(VmAgent, without_libvirt_has_no_such_tier_and_says_so) {
+    open("1");
+    if (!hardware_) return;
+    EXPECT_FALSE(offers(Capability::virtual_machines));
+    const auto refused = carry(machine({"true"}));
+    EXPECT_FALSE(refused.ok);
+    EXPECT_THAT(refused.why, HasSubstr("no vm tier"));
+    EXPECT_TRUE(carry(StopTenant{.lease = lease}).ok) << "what never ran is stopped";
+}
+
+TEST_F(VmAgent, runs_a_tenants_command_on_a_kernel_of_its_own_and_clears_it_away) {
+    vm::Embedded here;
+    if (const auto why = here.prepare()) GTEST_SKIP() << *why;
+    settings_.machines = {.uri = here.uri(),
+                          .images = vm::Embedded::images(),
+                          .folder = here.folder() / "machines",
+                          .allow_emulated = true,
+                          .look_every = Duration{100}};
+    open("1");
+    if (!hardware_) return;
+    if (!offers(Capability::virtual_machines)) GTEST_SKIP() << carry(machine({"true"})).why;
+    EXPECT_FALSE(offers(Capability::iommu_groups)) << "simulated GPUs are on no bus";
+
+    StartTenant elsewhere = machine({"true"});
+    elsewhere.program.environment = {"BULKHEAD_IMAGE=nobodys"};
+    EXPECT_THAT(carry(elsewhere).why, HasSubstr("admits no image \"nobodys\""));
+
+    const auto started =
+        carry(machine({"sh", "-c", "echo \"$WHO has $(grep -c ^processor /proc/cpuinfo) CPU\"; exit 5"}));
+    ASSERT_TRUE(started.ok) << started.why;
+    for (int minutes = 0; minutes < 4 && exits_.empty(); ++minutes) eventually([&] { return !exits_.empty(); });
+    ASSERT_EQ(exits_.size(), 1U);
+    EXPECT_EQ(exits_.front().lease, lease);
+    EXPECT_EQ(exits_.front().status, 5);
+    EXPECT_THAT(exits_.front().output, HasSubstr("acme has 1 CPU"));
+    EXPECT_THAT(hardware_->output({.lease = lease})->bytes, HasSubstr("acme has 1 CPU"));
+
+    const auto stopped = carry(StopTenant{.lease = lease, .save = Duration{1000}});
+    ASSERT_TRUE(stopped.ok) << stopped.why;
+    ASSERT_TRUE(stopped.saved);
+    EXPECT_FALSE(stopped.saved->ok) << "nobody reaches into a machine to save its work";
+    EXPECT_THAT(stopped.method, HasSubstr("machine destroyed"));
+    EXPECT_FALSE(vm::presence_of(agent::machine_name(lease))->any());
+    EXPECT_FALSE(hardware_->output({.lease = lease}));
+    const auto wiped = carry(Wipe{UnitKind::memory, 0, 0, 8});
+    EXPECT_TRUE(wiped.ok) << wiped.why;
+    EXPECT_EQ(wiped.method, "overwrite") << "it never left the host";
+
+    // One that did, and came back before this agent was started: until it was wiped and read back, its wipe says how.
+    const auto bus = render::parse_pci_address(hardware_->inventory()->topology.front().bus);
+    ASSERT_TRUE(bus) << bus.error().what;
+    std::ofstream{settings_.machines.folder + "/returned-" + render::print(*bus)} << "flr, rebind nvidia\n";
+    for (int again = 0; again < 2; ++again)
+        EXPECT_EQ(carry(Wipe{UnitKind::memory, 0, 0, 8}).method, "vfio-return: flr, rebind nvidia, overwrite");
+    EXPECT_TRUE(carry(Verify{UnitKind::memory, 0, 0, 8}).ok);
+    EXPECT_EQ(carry(Wipe{UnitKind::memory, 0, 0, 8}).method, "overwrite");
+}
+
+}  // namespace
+}  // namespace bulkhead::cli

@@ -1,0 +1,96 @@
+// libvirt's QEMU driver inside the test's own process, and a boot image: what it takes to start a real machine on any
+// computer, by software. In a mount namespace of the test's own, because the driver looks for its user in /etc/passwd
+// and takes /dev/kvm for usable when it sees it.
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bulkhead/hw/program/program.hpp"
+
+namespace bulkhead::vm {
+
+#if defined(__aarch64__)
+inline constexpr const char* qemu_here = "/usr/bin/qemu-system-aarch64";
+#else
+inline constexpr const char* qemu_here = "/usr/bin/qemu-system-x86_64";
+#endif
+
+class Embedded {
+public:
+    Embedded() : folder_{std::filesystem::temp_directory_path() / fmt::format("bulkhead-vm-{}", ::getpid())} {}
+    ~Embedded() {
+        std::error_code ignored;
+        for (const std::string& place : covered_) ::umount2(place.c_str(), MNT_DETACH);
+        std::filesystem::remove_all(folder_, ignored);
+        if (lock_ >= 0) ::close(lock_);
+    }
+    Embedded(const Embedded&) = delete;
+    Embedded& operator=(const Embedded&) = delete;
+
+    // Nothing: it is ready. Otherwise why no machine can be started here.
+    std::optional<std::string> prepare() {
+        if (::geteuid() != 0) return "only root can give a machine its files";
+        if (::access(qemu_here, X_OK) != 0) return fmt::format("there is no {}", qemu_here);
+        // One machine at a time on this computer: two that are all software lose ticks, and take turns for minutes.
+        lock_ = ::open((std::filesystem::temp_directory_path() / "bulkhead-vm-tests.lock").c_str(),
+                       O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (lock_ < 0 || ::flock(lock_, LOCK_EX) != 0) return "no lock for machines can be had";
+        const auto made = program::run({BULKHEAD_SOURCE_DIR "/scripts/tenant-image.sh", images() + "/default"},
+                                       {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}}, "", std::chrono::minutes{3});
+        if (!made || made->status != 0) return "no boot image: " + (made ? made->output : made.error().what);
+        if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+            return "no mount namespace of its own can be had";
+        std::filesystem::create_directories(folder_ / "libvirt/etc");
+        ::chmod(folder_.c_str(), 0711);
+        std::ofstream conf{folder_ / "libvirt/etc/qemu.conf"};
+        conf << "stdio_handler = \"file\"\nnamespaces = []\n";
+        if (::getpwnam("libvirt-qemu") == nullptr) {
+            add_line("/etc/passwd", fmt::format("libvirt-qemu:x:{0}:{0}::/nonexistent:/usr/sbin/nologin\n", user_id));
+            add_line("/etc/group", fmt::format("libvirt-qemu:x:{}:\n", user_id));
+            if (::getpwnam("libvirt-qemu") == nullptr) return "no user libvirt-qemu can be shown to libvirt";
+        }
+        if (::access("/dev/kvm", F_OK) == 0) {
+            std::ofstream{folder_ / "no-kvm"};
+            ::chmod((folder_ / "no-kvm").c_str(), 0);
+            cover("/dev/kvm", folder_ / "no-kvm");
+        }
+        return std::nullopt;
+    }
+    std::string uri() const { return fmt::format("qemu:///embed?root={}", (folder_ / "libvirt").string()); }
+    // One for all tests of a build, because it takes a mirror to make.
+    static std::string images() { return BULKHEAD_SOURCE_DIR "/build/tenant-images"; }
+    std::filesystem::path folder() const { return folder_; }
+
+private:
+    static constexpr unsigned user_id = 64055;
+    void cover(const std::string& place, const std::filesystem::path& with) {
+        if (::mount(with.c_str(), place.c_str(), nullptr, MS_BIND, nullptr) == 0) covered_.push_back(place);
+    }
+    void add_line(const std::string& place, const std::string& line) {
+        const auto copy = folder_ / std::filesystem::path{place}.filename();
+        std::filesystem::copy_file(place, copy, std::filesystem::copy_options::overwrite_existing);
+        std::ofstream{copy, std::ios::app} << line;
+        cover(place, copy);
+    }
+
+    std::filesystem::path folder_;
+    std::vector<std::string> covered_;
+    int lock_ = -1;
+};
+
+}  // namespace bulkhead::vm

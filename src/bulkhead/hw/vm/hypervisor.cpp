@@ -1,0 +1,137 @@
+#include "bulkhead/hw/vm/hypervisor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "bulkhead/hw/vm/library.hpp"
+
+namespace bulkhead::vm {
+
+struct Hypervisor::Line {
+    const Library& library;
+    abi::Connection* connection = nullptr;
+    Line(const Library& loaded, abi::Connection* opened) : library{loaded}, connection{opened} {}
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    ~Line() { library.virConnectClose(connection); }
+
+    // Does it to the domain of that name; what `when_absent` says, where there is none.
+    template <class Answer, class Do>
+    Result<Answer> with(const std::string& name, Answer when_absent, Do act) const {
+        abi::Domain* const domain = library.virDomainLookupByName(connection, name.c_str());
+        if (domain == nullptr) {
+            if (library.was_no_domain()) return when_absent;
+            return std::unexpected(library.error(fmt::format("look for {}", name)));
+        }
+        auto answer = act(domain);
+        if (!answer && library.was_no_domain()) answer = when_absent;  // it ended meanwhile
+        library.virDomainFree(domain);
+        return answer;
+    }
+};
+
+namespace {
+
+std::string printed(unsigned long version) {
+    return fmt::format("{}.{}.{}", version / 1'000'000, version / 1'000 % 1'000, version % 1'000);
+}
+
+MachineState state_of(abi::State state) {
+    switch (state) {
+        case abi::State::running:
+        case abi::State::blocked:
+            return MachineState::running;
+        case abi::State::paused:
+        case abi::State::suspended:
+            return MachineState::paused;
+        case abi::State::shutdown:
+            return MachineState::ending;
+        case abi::State::crashed:
+            return MachineState::crashed;
+        case abi::State::none:
+        case abi::State::shutoff:
+            return MachineState::ended;
+    }
+    return MachineState::ended;
+}
+
+}  // namespace
+
+Result<Hypervisor> Hypervisor::open(HypervisorSettings settings) {
+    const auto library = Library::load(settings.library);
+    if (!library) return std::unexpected(library.error());
+    abi::Connection* const connection = (*library)->virConnectOpen(settings.uri.c_str());
+    if (connection == nullptr)
+        return std::unexpected(
+            (*library)->error(fmt::format("open {}", settings.uri), "see that libvirtd or virtqemud runs"));
+    return Hypervisor{std::make_shared<Line>(**library, connection)};
+}
+
+std::string Hypervisor::version() const {
+    unsigned long libvirt = 0, qemu = 0;
+    line_->library.virConnectGetLibVersion(line_->connection, &libvirt);
+    line_->library.virConnectGetVersion(line_->connection, &qemu);
+    return fmt::format("libvirt {}, QEMU {}", printed(libvirt), printed(qemu));
+}
+
+Result<bool> Hypervisor::has_kvm() const {
+    char* const text = line_->library.virConnectGetCapabilities(line_->connection);
+    if (text == nullptr) return std::unexpected(line_->library.error("list its capabilities"));
+    const bool found = std::string_view{text}.find("<domain type='kvm'") != std::string_view::npos;
+    std::free(text);
+    return found;
+}
+
+Result<> Hypervisor::start(const std::string& xml) {
+    abi::Domain* const domain = line_->library.virDomainCreateXML(line_->connection, xml.c_str(), 0);
+    if (domain == nullptr) return std::unexpected(line_->library.error("start a machine"));
+    line_->library.virDomainFree(domain);
+    return {};
+}
+
+Result<MachineState> Hypervisor::look(const std::string& name) const {
+    return line_->with(name, MachineState::absent, [&](abi::Domain* domain) -> Result<MachineState> {
+        int state = 0, reason = 0;
+        if (line_->library.virDomainGetState(domain, &state, &reason, 0) != 0)
+            return std::unexpected(line_->library.error(fmt::format("look at {}", name)));
+        return state_of(static_cast<abi::State>(state));
+    });
+}
+
+Result<std::vector<std::string>> Hypervisor::running(std::string_view prefix) const {
+    abi::Domain** all = nullptr;
+    const int count = line_->library.virConnectListAllDomains(line_->connection, &all, abi::list_active);
+    if (count < 0) return std::unexpected(line_->library.error("list its machines"));
+    std::vector<std::string> names;
+    for (int i = 0; i < count; ++i) {
+        if (const char* const name = line_->library.virDomainGetName(all[i]);
+            std::string_view{name}.starts_with(prefix))
+            names.emplace_back(name);
+        line_->library.virDomainFree(all[i]);
+    }
+    std::free(all);
+    std::ranges::sort(names);
+    return names;
+}
+
+Result<> Hypervisor::ask_to_end(const std::string& name) const {
+    const auto asked = line_->with(name, true, [&](abi::Domain* domain) -> Result<bool> {
+        if (line_->library.virDomainShutdown(domain) != 0)
+            return std::unexpected(line_->library.error(fmt::format("ask {} to end", name)));
+        return true;
+    });
+    return asked ? Result<>{} : std::unexpected(asked.error());
+}
+
+Result<> Hypervisor::destroy(const std::string& name) const {
+    const auto gone = line_->with(name, true, [&](abi::Domain* domain) -> Result<bool> {
+        if (line_->library.virDomainDestroy(domain) != 0 && !line_->library.was_no_domain())
+            return std::unexpected(line_->library.error(fmt::format("destroy {}", name)));
+        return true;
+    });
+    return gone ? Result<>{} : std::unexpected(gone.error());
+}
+
+}  // namespace bulkhead::vm
