@@ -75,7 +75,7 @@ private:
                    *rdma::parse_mac(port.mac),
                    *rdma::parse_prefix(port.address),
                    {}};
-        for (const LeasedPort& leased : *ports)
+        for (const AttachedPort& leased : *ports)
             if (leased.verbs) end.verbs.push_back(*leased.verbs);
         ends_.push_back(std::move(end));
         return {};

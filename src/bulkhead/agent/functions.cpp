@@ -104,7 +104,9 @@ Result<> Functions::find_all() {
         for (const rdma::VirtualFunction& function : physical->functions)
             known_.push_back({function.address, nic.address, rdma::PciTree::driver_of_functions(physical->driver),
                               function.number, (*device)->index, rdma::print(link->mac),
-                              fmt::format("{}:{}", physical->vendor, physical->device), physical->is_emulated()});
+                              fmt::format("{}:{}", physical->vendor, physical->device), physical->is_emulated(),
+                              pci_.numa_node(function.address), pci_.bridges(function.address),
+                              pci_.speed_mbps((*device)->name)});
     }
     std::ranges::sort(known_, {}, &Known::address);
     return {};
@@ -112,8 +114,23 @@ Result<> Functions::find_all() {
 
 std::vector<NodeFunction> Functions::inventory() const {
     std::vector<NodeFunction> all;
-    for (const Known& one : known_) all.push_back({.address = one.address});
+    for (const Known& one : known_)
+        all.push_back({.address = one.address,
+                       .lease = {},
+                       .device = {},  // it has one, and a link, when it is somebody's
+                       .netdev = {},
+                       .physical = one.physical,
+                       .guid = {},
+                       .numaNode = one.numa_node,
+                       .bridges = one.bridges,
+                       .speedMbps = one.speed_mbps});
     return all;
+}
+
+bool Functions::have_rdma() const {
+    if (known_.empty()) return false;
+    return settings_.soft_roce ||
+           std::ranges::all_of(known_, [&](const Known& one) { return !pci_.rdma_devices(one.physical).empty(); });
 }
 
 Grade Functions::grade(std::uint16_t function) const {
@@ -335,6 +352,7 @@ OperationResult Functions::wipe(std::uint16_t function) {
     result.model = one.model;
     result.driver = one.driver;
     result.method = *was_reset ? "vf-reset" : "vf-unbind";
+    result.grade = one.is_emulated ? Grade::emulated : Grade::silicon;
     return result;
 }
 
@@ -345,6 +363,7 @@ OperationResult Functions::verify(std::uint16_t function) {
     const Known& one = **found;
     const std::vector<std::string> left = residue_of(one);
     OperationResult result{.ok = left.empty(), .why = fmt::format("{}", fmt::join(left, "; "))};
+    result.grade = one.is_emulated ? Grade::emulated : Grade::silicon;
     result.device_identity = fmt::format("{} of {}", one.address, one.physical_mac);
     result.model = one.model;
     result.driver = one.driver;
@@ -353,12 +372,12 @@ OperationResult Functions::verify(std::uint16_t function) {
     return result;
 }
 
-Result<std::vector<LeasedPort>> Functions::ports_of(Key lease) {
+Result<std::vector<AttachedPort>> Functions::ports_of(Key lease) {
     const std::scoped_lock lock{mutex_};
-    std::vector<LeasedPort> ports;
+    std::vector<AttachedPort> ports;
     for (const FunctionRecord& record : records()) {
         if (record.lease != lease) continue;
-        LeasedPort port{
+        AttachedPort port{
             .function = static_cast<std::uint16_t>(record.function), .link = link_name(record), .rdma = record.rdma};
         if (!record.rdma.empty()) {
             port.verbs = {record.verbs, static_cast<std::uint32_t>(record.verbs_major),

@@ -49,14 +49,14 @@ struct FunctionsSettings {
 };
 
 // What a lease has, as its tenant sees it.
-struct LeasedPort {
+struct AttachedPort {
     std::uint16_t function = 0;
     std::string link;  // "fabric3"
     std::string rdma;  // "mlx5_2"; empty: no RDMA device
     std::uint32_t rdma_port = 1;
     std::optional<std::uint32_t> gid_index;  // of its address, now
     std::optional<rdma::VerbsNode> verbs;    // exactly its RDMA device's
-    friend bool operator==(const LeasedPort&, const LeasedPort&) = default;
+    friend bool operator==(const AttachedPort&, const AttachedPort&) = default;
 };
 
 struct FunctionRecord;
@@ -70,6 +70,8 @@ public:
 
     // By index, which is the order of their PCI addresses.
     std::vector<NodeFunction> inventory() const;
+    // Whether a tenant's function comes with an RDMA device: as the physical ones say, or by software.
+    bool have_rdma() const;
     std::size_t size() const { return known_.size(); }
     Grade grade(std::uint16_t function) const;
 
@@ -83,7 +85,7 @@ public:
 
     // Where a tenant of that lease is started: container::TenantSpec::network_space.
     std::string space_of(Key lease) const;
-    Result<std::vector<LeasedPort>> ports_of(Key lease);
+    Result<std::vector<AttachedPort>> ports_of(Key lease);
 
 private:
     struct Known {
@@ -92,6 +94,9 @@ private:
         int physical_link = 0;
         std::string physical_mac, model;
         bool is_emulated = false;
+        std::optional<std::int64_t> numa_node;
+        std::vector<std::string> bridges;
+        std::int64_t speed_mbps = 0;
     };
     explicit Functions(FunctionsSettings settings);
 

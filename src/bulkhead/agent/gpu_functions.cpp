@@ -30,6 +30,22 @@ OperationResult GpuHardware::carry(const DetachFunction& what) {
     return {.ok = true};
 }
 
+Result<std::optional<unsigned>> GpuHardware::name_functions(Key lease, GpuNodeStatus& inventory) const {
+    if (!functions_) return std::nullopt;
+    const auto ports = functions_->ports_of(lease);
+    if (!ports) return std::unexpected(ports.error());
+    std::optional<unsigned> row;
+    bool alike = !ports->empty();
+    for (const AttachedPort& port : *ports) {
+        if (port.function >= inventory.functions.size()) continue;
+        inventory.functions[port.function].device = port.rdma;
+        inventory.functions[port.function].netdev = port.link;
+        alike = alike && port.gid_index && (!row || *row == *port.gid_index);
+        row = port.gid_index;
+    }
+    return alike ? row : std::nullopt;
+}
+
 // The namespace with its links, and the file of exactly its own RDMA devices.
 Result<> GpuHardware::give_functions(const StartTenant& what, container::TenantSpec& spec) const {
     if (what.functions.empty()) return {};
@@ -43,7 +59,7 @@ Result<> GpuHardware::give_functions(const StartTenant& what, container::TenantS
                     "see the agent's log for the one that was not attached");
     spec.network = container::Network::prepared;
     spec.network_space = functions_->space_of(what.lease);
-    for (const LeasedPort& port : *ports) {
+    for (const AttachedPort& port : *ports) {
         if (!port.verbs) continue;
         spec.devices.push_back({port.verbs->path, 'c', port.verbs->major, port.verbs->minor});
         spec.limits.rdma.push_back({port.rdma, rdma_handles_max, rdma_objects_max});

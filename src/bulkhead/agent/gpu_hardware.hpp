@@ -56,8 +56,8 @@ struct GpuHardwareSettings {
     // NICs whose virtual functions tenants may have, and no others: "0000:3b:00.0=8".
     std::vector<std::string> nics;
     std::string nft = "nft";
-    bool soft_roce = false;  // an RDMA device in software on each function
-    MachineSettings machines;               // of the vm tier; without a URI there is none
+    bool soft_roce = false;    // an RDMA device in software on each function
+    MachineSettings machines;  // of the vm tier; without a URI there is none
 };
 
 class GpuHardware final : public Hardware {
@@ -106,6 +106,8 @@ private:
     Result<Devices> devices_of(const StartTenant& what) const;
     Result<container::TenantSpec> spec_of(const StartTenant& what, const Devices& devices, const Shared& shared);
     Result<> give_functions(const StartTenant& what, container::TenantSpec& spec) const;
+    // As they are called now that they are the lease's; and the row of the GID table, where all have the same.
+    Result<std::optional<unsigned>> name_functions(Key lease, GpuNodeStatus& inventory) const;
     Result<container::IdRange> ids_of(const std::string& tenant);
     Result<> begin_start(const StartTenant& what, const Devices& devices, const Shared& shared);
 
@@ -171,7 +173,7 @@ private:
     std::vector<nvml::Gpu> gpus_;
     std::unique_ptr<Drives> drives_;
     std::string boot_;
-    std::unique_ptr<Functions> functions_;  // none: no NIC was named
+    std::unique_ptr<Functions> functions_;        // none: no NIC was named
     Result<std::unique_ptr<Machines>> machines_;  // or why there are none
     std::vector<TenantExit> machine_exits_;       // that were not told yet
 

@@ -71,7 +71,11 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
         }
     }
     status.topology = positions();
-    if (functions_) status.functions = functions_->inventory();
+    if (functions_) {
+        status.functions = functions_->inventory();
+        if (functions_->have_rdma())
+            status.capabilities.push_back({Capability::rdma, functions_->grade(0), std::nullopt});
+    }
     struct sysinfo host{};
     ::sysinfo(&host);
     status.cpu = ::sysconf(_SC_NPROCESSORS_ONLN);

@@ -173,9 +173,11 @@ Result<TenantSpec> GpuHardware::spec_of(const StartTenant& what, const Devices& 
     if (apart) spec.environment.emplace_back("LD_LIBRARY_PATH", fmt::format("{0}/lib64:{0}/lib", driver_folder));
     std::ranges::copy(shared.environment, std::back_inserter(spec.environment));
     if (!what.functions.empty()) {
-        const auto inventory = this->inventory();
+        auto inventory = this->inventory();
         if (!inventory) return std::unexpected(inventory.error());
-        auto nccl = show_nccl(settings_.folder, *inventory, what, std::nullopt);
+        const auto gid_index = name_functions(what.lease, *inventory);
+        if (!gid_index) return std::unexpected(gid_index.error());
+        auto nccl = show_nccl(settings_.folder, *inventory, what, *gid_index);
         if (!nccl) return std::unexpected(nccl.error());
         std::ranges::move(nccl->environment, std::back_inserter(spec.environment));
         std::ranges::move(nccl->mounts, std::back_inserter(spec.mounts));

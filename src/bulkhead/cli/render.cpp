@@ -1,4 +1,6 @@
 // `render`: leases and the fabric as files that other programs read.
+#include "bulkhead/cli/render.hpp"
+
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -8,7 +10,6 @@
 
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/objects.hpp"
-#include "bulkhead/cli/render.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/model/rendered.hpp"
 #include "bulkhead/render/nccl_topology.hpp"

@@ -179,7 +179,8 @@ Result<evidence::WipeStatement> check_evidence(const Core::State& state, const N
     if (ordered.burn_in && report.verified && statement->method.find("burn-in") == std::string::npos)
         return fail(Code::invalid, "a burn-in was ordered, and the statement says nothing of one");
     // Its drives may be a software machine's, behind a real kernel's driver.
-    const bool by_emulation = device.kind == UnitKind::drive && statement->grade == Grade::emulated;
+    const bool may_be_emulated = device.kind == UnitKind::drive || device.kind == UnitKind::vf;
+    const bool by_emulation = may_be_emulated && statement->grade == Grade::emulated;
     if (state.settings.simulated_fleet && statement->grade != Grade::simulated && !by_emulation)
         return fail(Code::invalid, "a simulated node cannot show more than a simulation");
     if ((statement->result == evidence::WipeResult::verified) != report.verified)

@@ -60,6 +60,27 @@ bool PciTree::has(const std::string& address) const {
 
 std::string PciTree::driver(const std::string& address) const { return last_of_link(device(address) + "/driver"); }
 
+std::optional<std::int64_t> PciTree::numa_node(const std::string& address) const {
+    const auto node = number(device(address) + "/numa_node");
+    if (!node) return std::nullopt;  // -1 too
+    return *node;
+}
+
+std::vector<std::string> PciTree::bridges(const std::string& address) const {
+    std::error_code wrong;
+    std::vector<std::string> above;
+    for (const fs::path& step : fs::canonical(device(address), wrong))
+        if (is_pci_address(step.string()) && step.string() != address) above.push_back(step.string());
+    return above;
+}
+
+std::int64_t PciTree::speed_mbps(const std::string& link) const {
+    const auto text = read_text(root_ + "/class/net/" + link + "/speed");
+    std::int64_t speed = 0;
+    if (text) std::from_chars(text->data(), text->data() + text->size(), speed);
+    return std::max<std::int64_t>(speed, 0);  // -1 without a cable
+}
+
 Result<PhysicalFunction> PciTree::physical(const std::string& address) const {
     if (!is_pci_address(address))
         return fail(Code::invalid, fmt::format("'{}' is no PCI address", address), "write it as 0000:3b:00.0");

@@ -45,6 +45,9 @@ public:
     Result<std::optional<NetDevice>> net_device(const std::string& address) const;
     std::vector<std::string> rdma_devices(const std::string& address) const;
     std::string driver(const std::string& address) const;
+    std::optional<std::int64_t> numa_node(const std::string& address) const;  // nothing: the machine does not say
+    std::vector<std::string> bridges(const std::string& address) const;       // above it, from the root down
+    std::int64_t speed_mbps(const std::string& link) const;                   // 0: unknown
     bool has(const std::string& address) const;
 
     // None are there, and so many are made, with no driver on any: addresses come first. Any other number is an error:
