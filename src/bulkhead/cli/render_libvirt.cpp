@@ -90,7 +90,7 @@ void add_render_libvirt(Command render, Context& context) {
         "Exit status:\n"
         "  0  printed\n"
         "  1  there is no such lease or node, for this caller\n"
-        "  3  the lease is no machine: it is of another tier, or holds vGPUs");
+        "  3  the lease is no machine (another tier, or vGPUs), or the caller may not read nodes");
     auto options = std::make_shared<LibvirtOptions>();
     auto door = add_door(command);
     command.add_option("LEASE", options->lease, "The lease.").required().type_name("");

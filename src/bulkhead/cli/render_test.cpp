@@ -63,7 +63,7 @@ TEST(Render, a_lease_of_tier_vm_is_a_domain_that_libvirt_accepts_and_nobody_else
     const auto foreign = as("lab", lease), ghost = fleet.say({"render", "libvirt", "lease-0123456789ab"});
     EXPECT_EQ(foreign.status, 1) << foreign.out;
     EXPECT_EQ(ghost.status, 1) << ghost.out;
-    EXPECT_EQ(as("harbor-bank", lease).status, 4);
+    EXPECT_EQ(as("harbor-bank", lease).status, 3);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ protected:
 };
 
 TEST_F(VmAgent, without_libvirt_has_no_such_tier_and_says_so) {
-    open("1");
+    open("1 x h200-141gb");
     if (!hardware_) return;
     EXPECT_FALSE(offers(Capability::virtual_machines));
     const auto refused = carry(machine({"true"}));
@@ -59,7 +59,7 @@ TEST_F(VmAgent, runs_a_tenants_command_on_a_kernel_of_its_own_and_clears_it_away
                           .folder = here.folder() / "machines",
                           .allow_emulated = true,
                           .look_every = Duration{100}};
-    open("1");
+    open("1 x h200-141gb");
     if (!hardware_) return;
     if (!offers(Capability::virtual_machines)) GTEST_SKIP() << carry(machine({"true"})).why;
     EXPECT_FALSE(offers(Capability::iommu_groups)) << "simulated GPUs are on no bus";
