@@ -1,0 +1,63 @@
+# What scenarios say inside the guest. Read by busybox's shell; a failed check ends the scenario.
+ev() { echo "EV $1=$2"; }
+fail() { echo "FAIL $*"; exit 1; }
+check() {  # WHAT ACTUAL EXPECTED
+    if [ "$2" = "$3" ]; then ev "$1" "$2"; else fail "$1 is '$2', expected '$3'"; fi
+}
+until_true() {  # SECONDS COMMAND...
+    local left=$1
+    shift
+    while ! "$@" >/tmp/last 2>&1; do
+        left=$((left - 1))
+        [ "$left" -gt 0 ] || { cat /tmp/last; fail "never: $*"; }
+        sleep 1
+    done
+}
+
+# Drives, by serial and namespace: names change between boots.
+drives_up() {  # how many
+    modprobe nvme
+    until_true 60 drives_are "$1"
+}
+drives_are() { [ "$(cat /sys/class/nvme/*/serial 2>/dev/null | wc -l)" = "$1" ] && [ "$(cat /sys/class/nvme/*/state | grep -c live)" = "$1" ]; }
+controller() {  # SERIAL
+    local folder
+    for folder in /sys/class/nvme/*; do
+        if [ "$(tr -d ' ' <"$folder/serial")" = "$1" ]; then echo "/dev/${folder##*/}"; return; fi
+    done
+    fail "no drive has the serial $1"
+}
+block() {  # SERIAL [NSID]
+    local folder controller
+    controller=$(controller "$1")
+    for folder in "/sys/class/nvme/${controller#/dev/}"/nvme*n* /sys/class/nvme-subsystem/*/nvme*n*; do
+        [ -e "$folder/nsid" ] && [ "$(cat "$folder/nsid")" = "${2:-1}" ] && [ -b "/dev/${folder##*/}" ] || continue
+        case $folder in
+            /sys/class/nvme-subsystem/*) [ -e "${folder%/*}/${controller#/dev/}" ] || continue ;;
+        esac
+        echo "/dev/${folder##*/}"
+        return
+    done
+    fail "drive $1 has no namespace ${2:-1}"
+}
+identify() {  # CONTROLLER FIELD: a number of Identify Controller as nvme-cli reads it
+    nvme id-ctrl "$1" | sed -n "s/^$2 *: *//p" | head -n 1
+}
+write_marker() {  # BLOCK TEXT MIB: all of that MiB
+    yes "$2" | head -c 1048576 | dd of="$1" bs=1M seek="$3" oflag=direct 2>/dev/null
+}
+read_raw() {  # BLOCK MIB [COUNT]
+    dd if="$1" bs=1M skip="$2" count="${3:-1}" iflag=direct 2>/dev/null
+}
+holds() { read_raw "$1" "$3" | grep -q "$2"; }  # BLOCK TEXT MIB
+
+port() {  # NAME: the virtio-serial port of that name
+    local folder
+    for folder in /sys/class/virtio-ports/*; do
+        if [ "$(cat "$folder/name")" = "$1" ]; then echo "/dev/${folder##*/}"; return; fi
+    done
+    fail "no port is called $1"
+}
+hand_out() {  # FOLDER: its files leave the guest
+    tar -C "$1" -cf "$(port lab.out)" .
+}
