@@ -1,4 +1,8 @@
 # What scenarios say inside the guest. Read by busybox's shell; a failed check ends the scenario.
+# Busybox's shell takes its own commands first; these are the real ones.
+ip() { /usr/bin/ip "$@"; }
+tc() { /usr/bin/tc "$@"; }
+modprobe() { /usr/bin/modprobe "$@"; }
 ev() { echo "EV $1=$2"; }
 fail() { echo "FAIL $*"; exit 1; }
 check() {  # WHAT ACTUAL EXPECTED
@@ -60,4 +64,12 @@ port() {  # NAME: the virtio-serial port of that name
 }
 hand_out() {  # FOLDER: its files leave the guest
     tar -C "$1" -cf "$(port lab.out)" .
+}
+# The port's two directions are two descriptors opened once: a port that is closed drops what is on its way.
+drive_says() {  # SERIAL FIELD=VALUE...: from now on; asked of the program outside that edits the emulator's memory
+    local answer
+    [ -n "${asking:-}" ] || { exec 8<>"$(port lab.ask)"; asking=yes; }
+    echo "$*" >&8
+    read -r answer <&8
+    case $answer in ok*) ;; *) fail "the drive's Identify page: $answer" ;; esac
 }
