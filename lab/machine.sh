@@ -15,7 +15,8 @@ machine_begin() {  # ROOT SCENARIO PHASE
            -chardev "file,id=con,path=console.txt" -serial chardev:con
            -device virtio-rng-pci -device virtio-serial-pci
            -chardev "file,id=out,path=out.tar" -device virtserialport,chardev=out,name=lab.out
-           -chardev "socket,id=ask,path=ask.sock,server=on,wait=off" -device virtserialport,chardev=ask,name=lab.ask)
+           -chardev "socket,id=ask,path=ask.sock,server=on,wait=off" -device virtserialport,chardev=ask,name=lab.ask
+           -chardev "socket,id=monitor,path=monitor.sock,server=on,wait=off" -mon chardev=monitor,mode=readline)
 }
 root_port() {
     ports=$((ports + 1))
@@ -28,6 +29,22 @@ drive() {  # SERIAL MIB [FILE-NODE-OPTIONS]: one namespace
     root_port
     image "$1.img" "$2"
     qemu+=(-blockdev "${3:-driver=raw,node-name=$1,discard=unmap,file.driver=file,file.filename=$1.img}" -device "nvme,bus=rp$ports,drive=$1,serial=$1")
+}
+# A drive whose Format answers an error, by blkdebug, which also lets the runner hold one up (see `hold_format`).
+failing_drive() {  # SERIAL MIB
+    drive "$1" "$2" "$(debug_node "$1" ',"inject-error":[{"event":"none","iotype":"write-zeroes","errno":5}]')"
+}
+slow_drive() {  # SERIAL MIB
+    drive "$1" "$2" "$(debug_node "$1" '')"
+}
+debug_node() {  # SERIAL ERRORS
+    printf '{"driver":"raw","node-name":"%s","discard":"unmap","file":{"driver":"blkdebug","node-name":"%s-debug","image":{"driver":"file","filename":"%s.img"}%s}}' \
+        "$1" "$1" "$1" "$2"
+}
+# A disk of the machine's own, for what a node keeps over a boot; no drive of tenants.
+state_disk() {
+    image state.img 256
+    qemu+=(-blockdev driver=raw,node-name=state,file.driver=file,file.filename=state.img -device virtio-blk-pci,drive=state,serial=state)
 }
 drive_with_namespaces() {  # SERIAL MIB...
     local serial=$1 id=0 mib

@@ -55,6 +55,13 @@ read_raw() {  # BLOCK MIB [COUNT]
 }
 holds() { read_raw "$1" "$3" | grep -q "$2"; }  # BLOCK TEXT MIB
 
+state_disk() {  # where the node keeps what outlives a boot
+    modprobe virtio_blk
+    modprobe ext4
+    until_true 20 test -b /dev/vda
+    mkdir -p /state
+    mount -t ext4 /dev/vda /state 2>/dev/null || { mkfs.ext4 -q /dev/vda >/tmp/mkfs.log 2>&1 && mount -t ext4 /dev/vda /state; }
+}
 port() {  # NAME: the virtio-serial port of that name
     local folder
     for folder in /sys/class/virtio-ports/*; do
