@@ -30,7 +30,7 @@ drive() {  # SERIAL MIB [FILE-NODE-OPTIONS]: one namespace
     image "$1.img" "$2"
     qemu+=(-blockdev "${3:-driver=raw,node-name=$1,discard=unmap,file.driver=file,file.filename=$1.img}" -device "nvme,bus=rp$ports,drive=$1,serial=$1")
 }
-# A drive whose Format answers an error, by blkdebug, which also lets the runner hold one up (see `hold_format`).
+# A drive whose Format answers an error, by blkdebug; and one whose Format can be held up (`outside_do hold`).
 failing_drive() {  # SERIAL MIB
     drive "$1" "$2" "$(debug_node "$1" ',"inject-error":[{"event":"none","iotype":"write-zeroes","errno":5}]')"
 }

@@ -29,3 +29,26 @@ certificate_out() {  # LEASE: and the key to check it with, out of the guest
     cp "$state/server/keys/log.vkey" /tmp/out/
     hand_out /tmp/out
 }
+# A workload of vision's with a drive of its own: COMMAND sees it as the first of $BULKHEAD_DRIVES.
+drive_work() {  # NAME COMMAND
+    cat >"/tmp/$1.yaml" <<Y
+apiVersion: bulkhead.dev/v1alpha1
+kind: GpuWorkload
+metadata: {name: $1}
+spec:
+  tenant: vision
+  gpu: {count: 1, mechanism: whole}
+  cpu: 1
+  memory: 128Mi
+  storage: {localNvme: 32Mi}
+  command:
+    - /bin/sh
+    - -c
+    - |
+      $2
+Y
+    bulkhead apply -f "/tmp/$1.yaml" $door
+}
+# What the control plane says of a drive, by its serial number: available, in_use, sanitizing, quarantined.
+drive_state() { bulkhead get nodes gpu-1 -o yaml $door | awk -v serial="$1" '/serial:/ { mine = ($NF == serial) } /state:/ { if (mine) { print $NF; exit } }'; }
+drive_is() { [ "$(drive_state "$1")" = "$2" ]; }

@@ -72,11 +72,11 @@ port() {  # NAME: the virtio-serial port of that name
 hand_out() {  # FOLDER: its files leave the guest
     tar -C "$1" -cf "$(port lab.out)" .
 }
-# The port's two directions are two descriptors opened once: a port that is closed drops what is on its way.
-drive_says() {  # SERIAL FIELD=VALUE...: from now on; asked of the program outside that edits the emulator's memory
+# Asks the program outside (lab/outside.py). The port is opened once: one that is closed drops what is on its way.
+outside_do() {
     local answer
     [ -n "${asking:-}" ] || { exec 8<>"$(port lab.ask)"; asking=yes; }
     echo "$*" >&8
     read -r answer <&8
-    case $answer in ok*) ;; *) fail "the drive's Identify page: $answer" ;; esac
+    case $answer in ok*) ;; *) fail "outside: $*: $answer" ;; esac
 }
