@@ -19,6 +19,8 @@ node_up() {  # agent's further arguments
         --token-file "$state/node.token" --hardware gpu "$@" >>/tmp/agent.log 2>&1 &
     agent=$!
 }
+# When a scenario has failed: what the fleet knew.
+account() { bulkhead audit list $door; bulkhead audit export $door | grep -E "wipe-failed|quarantin"; bulkhead fleet $door; cat /tmp/node.yaml; }
 wiped() { bulkhead audit list $door | grep -E " wiped .*$1"; }
 lease_of() {  # WORKLOAD: the newest lease the log knows of it
     bulkhead audit export $door | grep "$1" | grep -o 'lease-[0-9a-f]\{12\}' | tail -n 1
@@ -49,6 +51,9 @@ spec:
 Y
     bulkhead apply -f "/tmp/$1.yaml" $door
 }
-# What the control plane says of a drive, by its serial number: available, in_use, sanitizing, quarantined.
-drive_state() { bulkhead get nodes gpu-1 -o yaml $door | awk -v serial="$1" '/serial:/ { mine = ($NF == serial) } /state:/ { if (mine) { print $NF; exit } }'; }
+# What the control plane says of a drive, by its serial number: available, in_use, sanitizing, quarantined. Sanitizing need not be said.
+drive_state() {
+    bulkhead get nodes gpu-1 -o yaml $door >/tmp/node.yaml
+    awk -v serial="$1" '/serial:/ { mine = ($NF == serial); seen = seen || mine; if (mine) said = "sanitizing" } / state:/ { if (mine) { said = $NF; mine = 0 } } END { print said }' /tmp/node.yaml
+}
 drive_is() { [ "$(drive_state "$1")" = "$2" ]; }

@@ -16,7 +16,7 @@ guest() {
     bulkhead drives
     check mounted "$(bulkhead drives | awk '$1 == "LAB-NVME-0" { print $(NF - 2), $(NF - 1); exit }')" "in use"
     node_up --tenant-drive LAB-NVME-0 --tenant-drive LAB-NVME-1
-    until_true 120 drive_is LAB-NVME-1 available
+    until_true 40 drive_is LAB-NVME-1 available
     sleep 5
     state_of=$(drive_state LAB-NVME-0)
     ev state_of_mounted "$state_of"

@@ -13,7 +13,7 @@ guest() {
     check allocated "$(nvme list-ns "$c" --all | grep -c '\[')" 2
     bulkhead drives
     node_up --tenant-drive LAB-NVME-1
-    until_true 120 drive_is LAB-NVME-1 available
+    until_true 40 drive_is LAB-NVME-1 available
     nvme attach-ns "$c" -n 2 -c "$(identify "$c" cntlid)" >/tmp/attach.log 2>&1 || true
     nvme ns-rescan "$c"
     sleep 1

@@ -18,7 +18,7 @@ guest() {
     drives_up 1
     if [ "$1" = first ]; then
         node_up --tenant-drive LAB-NVME-0
-        until_true 120 drive_is LAB-NVME-0 available
+        until_true 40 drive_is LAB-NVME-0 available
         drive_work scratch 'd=${BULKHEAD_DRIVES%%,*}; yes tenant-secret | dd of=$d bs=1M seek=7 count=1 iflag=fullblock conv=fsync 2>/dev/null; sleep 600'
         until_true 60 holds "$(block LAB-NVME-0)" tenant-secret 7
         outside_do hold LAB-NVME-0
@@ -38,7 +38,7 @@ guest() {
     sleep 8
     check before_the_wipe "$(drive_state LAB-NVME-0)" sanitizing
     outside_do release LAB-NVME-0
-    until_true 120 drive_is LAB-NVME-0 available
+    until_true 40 drive_is LAB-NVME-0 available
     if holds "$(block LAB-NVME-0)" tenant-secret 7; then fail "available, and the marker is still there"; fi
     certificate_out "$(cat /state/lease)"
 }

@@ -6,7 +6,7 @@ guest() {
     drives_up 1
     write_marker "$(block LAB-NVME-0)" from-before 7
     node_up --tenant-drive LAB-NVME-0
-    until_true 120 drive_is LAB-NVME-0 quarantined
+    until_true 40 drive_is LAB-NVME-0 quarantined
     bulkhead audit list $door
     ev why "$(bulkhead audit export $door | grep -o 'drive[^"]*nternal[^"]*' | tail -n 1)"
     drive_work scratch 'echo ran'

@@ -10,7 +10,7 @@ guest() {
     write_marker "$(block LAB-NVME-0)" from-before 100
     write_marker "$(block LAB-NVME-9)" the-operators 7
     node_up --tenant-drive LAB-NVME-0
-    until_true 120 drive_is LAB-NVME-0 available
+    until_true 40 drive_is LAB-NVME-0 available
     if holds "$(block LAB-NVME-0)" from-before 100; then fail "a drive nobody knows was leased out as it was"; fi
     ev node_s "$(cut -d ' ' -f 1 /proc/uptime)"
 
