@@ -28,7 +28,7 @@ image() {  # FILE MIB: kept if it is there: a second boot finds what the first l
 drive() {  # SERIAL MIB [FILE-NODE-OPTIONS]: one namespace
     root_port
     image "$1.img" "$2"
-    qemu+=(-blockdev "${3:-driver=raw,node-name=$1,discard=unmap,file.driver=file,file.filename=$1.img}" -device "nvme,bus=rp$ports,drive=$1,serial=$1")
+    qemu+=(-blockdev "${3:-driver=raw,node-name=$1,discard=unmap,file.driver=file,file.filename=$1.img}" -device "nvme,id=ctrl-$1,bus=rp$ports,drive=$1,serial=$1")
 }
 # A drive whose Format answers an error, by blkdebug; and one whose Format can be held up (`outside_do hold`).
 failing_drive() {  # SERIAL MIB

@@ -75,7 +75,8 @@ def answer(pid, request):
         case ["hold", serial]:
             return monitor(f'qemu-io {serial} "break pwritev_zero held"')
         case ["release", serial]:
-            return monitor(f'qemu-io {serial} "remove_break held"')  # lets go what waits at it, too
+            # By the device: to attach a second user to the node would wait for the very request that is held.
+            return monitor(f'qemu-io -d ctrl-{serial} "remove_break held"')  # lets go what waits at it, too
     return "no such request"
 
 

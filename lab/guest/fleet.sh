@@ -5,7 +5,8 @@ node_up() {  # agent's further arguments
     mkdir -p "${state:=/tmp/state}"
     [ -e /tmp/gpus ] || bulkhead-gpusim new /tmp/gpus --gpus "2 x h200-141gb" >/dev/null
     rm -f "$state/server/address"
-    bulkhead serve --data "$state/server" --port 0 --agent-port 0 --simulated-fleet >>/tmp/server.log 2>&1 &
+    # The same doors after a boot as before it: an agent remembers where its control plane is.
+    bulkhead serve --data "$state/server" --port 7443 --agent-port 7444 --simulated-fleet >>/tmp/server.log 2>&1 &
     server=$!
     until_true 120 test -s "$state/server/address"
     door="--server $(head -n 1 "$state/server/address") --token-file $state/server/keys/admin.token --ca $state/server/keys/ca.crt"

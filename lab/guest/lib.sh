@@ -80,3 +80,10 @@ outside_do() {
     read -r answer <&8
     case $answer in ok*) ;; *) fail "outside: $*: $answer" ;; esac
 }
+# A command to a drive has been under way for a while: by the stack of whoever waits for it. None takes a second of itself.
+in_command() { grep -lE 'nvme_(submit_)?user_cmd' /proc/[0-9]*/task/[0-9]*/stack 2>/dev/null; }
+until_held() {
+    until_true 60 in_command
+    sleep 3
+    in_command >/dev/null || fail "the Format was to be held up, and was not"
+}

@@ -1,5 +1,5 @@
 # shows: what a drive claims (FNA, OACS, SANICAP), in combination, and the erase that Bulkhead plans from each
-# limit: 240
+# limit: 180
 machine() { drive LAB-NVME-0 64; }
 
 # The rules once more, in the words of the specification; the default order of methods.

@@ -1,5 +1,5 @@
 # shows: the emulated drives and the kernel's driver behave as the lab relies on; nothing of Bulkhead runs
-# limit: 240
+# limit: 180
 machine() {
     drive LAB-NVME-0 256
     drive_with_namespaces LAB-NVME-1 64 64

@@ -1,5 +1,5 @@
 # shows: the machine loses power in the middle of a wipe; it comes back unschedulable, is wiped, and the certificate follows
-# limit: 240
+# limit: 300
 machine() {
     state_disk
     slow_drive LAB-NVME-0 64
@@ -25,8 +25,8 @@ guest() {
         bulkhead get leases -o yaml $door | sed -n 's/^ *name: \(lease-.*\)/\1/p' | head -n 1 >/state/lease
         sync
         bulkhead delete workload scratch $door
-        until_true 60 drive_is LAB-NVME-0 sanitizing
-        sleep 5
+        until_held
+        check in_the_log "$(drive_state LAB-NVME-0)" sanitizing
         ev in_the_middle yes
         sleep 600
     fi
@@ -35,7 +35,7 @@ guest() {
     outside_do hold LAB-NVME-0
     node_up --tenant-drive LAB-NVME-0
     # As long as nothing has wiped it, it is nobody's.
-    sleep 8
+    until_held
     check before_the_wipe "$(drive_state LAB-NVME-0)" sanitizing
     outside_do release LAB-NVME-0
     until_true 40 drive_is LAB-NVME-0 available

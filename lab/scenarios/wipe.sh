@@ -1,5 +1,5 @@
 # shows: a tenant's drive is sanitizing until it was erased and read back; the certificate is verified outside; other drives are left alone
-# limit: 240
+# limit: 300
 machine() {
     slow_drive LAB-NVME-0 256
     drive LAB-NVME-9 64
@@ -21,7 +21,7 @@ guest() {
     outside_do hold LAB-NVME-0
     lease=$(bulkhead get leases -o yaml $door | sed -n 's/^ *name: \(lease-.*\)/\1/p' | head -n 1)
     bulkhead delete workload scratch $door
-    until_true 60 drive_is LAB-NVME-0 sanitizing
+    until_held
     drive_work next 'true'
     sleep 4
     check while_it_is_wiped "$(drive_state LAB-NVME-0)" sanitizing
