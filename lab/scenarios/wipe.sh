@@ -1,8 +1,8 @@
 # shows: a tenant's drive is sanitizing until it was erased and read back; the certificate is verified outside; other drives are left alone
 # limit: 300
 machine() {
+    drive LAB-NVME-9 64  # first, so that the tenant's drive mostly is not what the kernel calls the first
     slow_drive LAB-NVME-0 256
-    drive LAB-NVME-9 64
 }
 guest() {
     . /lab/fleet.sh
