@@ -1,6 +1,6 @@
 # `make run` and `make test` do all of their own set-up. Everything else is for people who work on the code.
 
-.PHONY: help run example test build setup lint format tidy asan tsan fuzz fuzz-replay bench coverage figures simulate crash-loop clean
+.PHONY: help run example test build setup lint format tidy asan tsan fuzz fuzz-replay bench coverage figures simulate crash-loop test-lab clean
 SHELL := /bin/bash
 .DEFAULT_GOAL := run
 
@@ -50,6 +50,9 @@ simulate: build     ## the whole fleet under every fault: SEEDS (default 1..20),
 
 crash-loop: build   ## real processes, killed again and again under load: ROUNDS (default 20)
 	@scripts/crash-loop.py --rounds $${ROUNDS:-20}
+
+test-lab: build     ## real kernel drivers in a software machine (lab/README.md): SCENARIOS (default: the main ones)
+	@lab/run $(SCENARIOS)
 
 bench: setup        ## benchmarks
 	@scripts/build.sh dev benches

@@ -1,0 +1,40 @@
+# shows: a tenant's drive is sanitizing until it was erased and read back; the certificate is verified outside; other drives are left alone
+# limit: 300
+machine() {
+    drive LAB-NVME-9 64  # first, so that the tenant's drive mostly is not what the kernel calls the first
+    slow_drive LAB-NVME-0 256
+}
+guest() {
+    . /lab/fleet.sh
+    drives_up 2
+    write_marker "$(block LAB-NVME-0)" from-before 100
+    write_marker "$(block LAB-NVME-9)" the-operators 7
+    node_up --tenant-drive LAB-NVME-0
+    until_true 40 drive_is LAB-NVME-0 available
+    if holds "$(block LAB-NVME-0)" from-before 100; then fail "a drive nobody knows was leased out as it was"; fi
+    ev node_s "$(cut -d ' ' -f 1 /proc/uptime)"
+
+    drive_work scratch 'd=${BULKHEAD_DRIVES%%,*}; yes tenant-secret | dd of=$d bs=1M seek=7 count=1 iflag=fullblock conv=fsync 2>/dev/null; echo wrote; sleep 600'
+    until_true 60 holds "$(block LAB-NVME-0)" tenant-secret 7
+    check while_it_runs "$(drive_state LAB-NVME-0)" in_use
+    # The Format is held up: for as long as that lasts the drive is nobody's.
+    outside_do hold LAB-NVME-0
+    lease=$(bulkhead get leases -o yaml $door | sed -n 's/^ *name: \(lease-.*\)/\1/p' | head -n 1)
+    bulkhead delete workload scratch $door
+    until_held
+    drive_work next 'true'
+    sleep 4
+    check while_it_is_wiped "$(drive_state LAB-NVME-0)" sanitizing
+    if bulkhead get leases -o yaml $door | grep -q 'next'; then fail "the next workload has a lease on a drive that is not clean"; fi
+    outside_do release LAB-NVME-0
+    until_true 120 wiped "drive.*vision"
+    if holds "$(block LAB-NVME-0)" tenant-secret 7; then fail "the drive was said to be wiped, and the marker is still there"; fi
+    ev wiped_s "$(cut -d ' ' -f 1 /proc/uptime)"
+    holds "$(block LAB-NVME-9)" the-operators 7 || fail "a drive that is no tenant's was touched"
+    certificate_out "$lease"
+}
+outside() {
+    "$project/build/bin/bulkhead" verify out/wipe.json --key out/log.vkey --tenant vision --node gpu-1 --lease "$(sed -n 's/.*"\(lease-[0-9a-f]*\)".*/\1/p' out/wipe.json | head -n 1)" >verified.txt || return 1
+    cat verified.txt
+    grep -q 'LAB-NVME-0' verified.txt && grep -q 'emulated' verified.txt
+}
