@@ -380,9 +380,11 @@ TEST_F(GpuAgent, a_gpu_that_somebody_is_on_is_left_as_it_is_and_one_that_was_who
 TEST_F(GpuAgent, a_tier_it_does_not_have_is_refused_by_name) {
     open("1 x h200-141gb");
     if (!hardware_) return;
-    const OperationResult started = carry(StartTenant{.lease = 5, .tier = Tier::vm, .gpus = {{.gpu = 0, .size = 8}}});
-    EXPECT_FALSE(started.ok);
-    EXPECT_EQ(started.why, "this agent has no vm tier yet");
+    const auto why_not = [&](Tier tier) {
+        return carry(StartTenant{.lease = 5, .tier = tier, .gpus = {{.gpu = 0, .size = 8}}}).why;
+    };
+    EXPECT_EQ(why_not(Tier::vm), "this node has no vm tier: this agent was told of no libvirt");
+    EXPECT_EQ(why_not(Tier::confidential_vm), "this agent has no confidential-vm tier yet");
 }
 
 }  // namespace
