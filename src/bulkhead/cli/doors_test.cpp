@@ -209,7 +209,8 @@ protected:
             return {own, foreign, "0123456789abcdef"};
         }
         if (route.operation == "certificates") return {ended_["acme"], ended_["beta"], "lease-0123456789ab"};
-        if (pattern.starts_with("/v1/leases/") || kind == "leases") return {lease_of("acme"), lease_of("beta"), "lease-0123456789ab"};
+        if (pattern.starts_with("/v1/leases/") || kind == "leases")
+            return {lease_of("acme"), lease_of("beta"), "lease-0123456789ab"};
         if (pattern.starts_with("/v1/tenants/") || kind == "tenants") return {"acme", "beta", "ghost"};
         if (pattern.starts_with("/v1/workloads/") || kind == "workloads") return {"acme-job", "beta-job", "ghost-job"};
         if (pattern.starts_with("/v1/nodes/") || kind == "nodes") return {"node-01", "", ""};
