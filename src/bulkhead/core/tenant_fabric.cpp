@@ -221,6 +221,7 @@ namespace {
 // A function has been this many people at once at most: what it is, what it was before a wipe that failed, and what a
 // backup believes. A node that says more goes on until the books are full.
 constexpr std::ptrdiff_t most_claims = 4;
+constexpr std::uint16_t functions_end = 1024;  // no node has more, nor ever had
 
 std::ptrdiff_t claims_of(const Core::State& state, const FabricAddress& entry) {
     std::ptrdiff_t count = 0;
@@ -272,7 +273,7 @@ void take_ports(Turn& turn, NodeRun& node, const std::vector<KnownPort>& ports) 
     const FabricPolicy* policy = declared_fabric(state);
     for (const KnownPort& known : ports) {
         const auto address = parse_host_address(known.port.address);
-        if (!address) continue;
+        if (!address || known.port.function >= functions_end) continue;
         const auto row_of = [&](const Subnet& subnet) {
             return FabricRow{.tenant = known.tenant,
                              .subnet = print(subnet),
@@ -313,7 +314,10 @@ void take_ports(Turn& turn, NodeRun& node, const std::vector<KnownPort>& ports) 
         const fabric::Numbers numbers = numbers_of(wanted);
         const bool is_free = std::ranges::none_of(
             state.fabric, [&](const auto& other) { return clash(numbers, numbers_of(other.second.row)); });
-        if (!is_free) log_claim(turn, node, known, "somebody else has the subnet, VLAN or partition in the books");
+        if (!is_free)
+            log_claim(turn, node, known, "somebody else has the subnet, VLAN or partition in the books");
+        else if (!state.restoring)
+            log_claim(turn, node, known, "nobody has it in the books, and no backup was restored");
         const bool is_as_drawn = is_free && policy != nullptr && fits(*policy, numbers);
         const Key key = state.fresh_key();
         FabricRun& run = state.fabric[key];
