@@ -27,8 +27,7 @@ void look_for_spaces(const std::string& folder, const std::vector<FunctionRecord
             const std::string of = fmt::format("lease-{}", record.lease);
             return name == of || name == of + ".sys";
         });
-        if (!is_needed)
-            left.push_back(fmt::format("the network namespace {} belongs to no function", at->path().string()));
+        if (!is_needed) left.push_back(fmt::format("a network namespace in {} belongs to no function", folder));
     }
 }
 
@@ -64,7 +63,7 @@ std::vector<std::string> Functions::residue_of(const Known& one) {
     const auto all = records();
     for (const FunctionRecord& record : all)
         if (record.device == one.address)
-            left.push_back(fmt::format("{} is on record for lease {}", one.address, record.lease));
+            left.push_back(fmt::format("{} is still on record as a lease's", one.address));
     look_for_spaces(settings_.run_folder + "/net", all, left);
     const auto at = std::ranges::find(known_, one.address, &Known::address);
     const std::string table = guard_name(at - known_.begin());
@@ -78,7 +77,7 @@ std::vector<std::string> Functions::residue_of(const Known& one) {
     const auto last = read_function_record(*text);
     const auto plan = last ? plan_of(*last) : std::unexpected(last.error());
     if (!plan)
-        look(left, "whose " + one.address + " was last", plan.error());
+        left.push_back(fmt::format("whose {} was last cannot be read", one.address));
     else
         look_for_gid(rdma_, plan->address.gid(), left);
     return left;

@@ -176,12 +176,16 @@ Result<> Functions::attach(Key lease, const std::string& tenant, const FabricPor
     const auto found = known(port.function);
     if (!found) return std::unexpected(found.error());
     const Known& one = **found;
+    if (port.address.empty())
+        return fail(Code::invalid,
+                    fmt::format("{} would be nobody on the fabric: the fleet declares none", one.address),
+                    "declare spec.fabric in the FleetPolicy; without it an agent hands out no function of a real NIC");
     const FunctionRecord record = record_for(lease, tenant, one.address, port);
     if (auto plan = plan_of(record); !plan) return std::unexpected(plan.error());
     for (const FunctionRecord& other : records()) {
         if (other.device == one.address && other.lease != lease)
-            return fail(Code::conflict,
-                        fmt::format("{} is attached to lease {}, not to lease {}", one.address, other.lease, lease),
+            // Whose is not for whoever reads why its own work did not start.
+            return fail(Code::conflict, fmt::format("{} is still attached to another lease", one.address),
                         "detach it first");
         if (other.device != one.address && other.lease == lease && other.tenant != tenant)
             return fail(Code::conflict, fmt::format("lease {} has a function of another tenant", lease), "report this");

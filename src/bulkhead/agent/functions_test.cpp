@@ -141,13 +141,14 @@ TEST_F(FakeNic, whatever_could_be_left_is_found_and_named) {
     tree.remove("bus/pci/devices/0000:3b:10.0/driver");
 
     ASSERT_TRUE(rdma::Space::make_named(functions->space_of(7)));
-    EXPECT_THAT(found().why, HasSubstr("lease-7 belongs to no function"));
+    EXPECT_THAT(found().why, AllOf(HasSubstr("a network namespace in"), HasSubstr("belongs to no function"),
+                                   Not(HasSubstr("lease-7"))));
     ASSERT_TRUE(rdma::Space::remove_named(functions->space_of(7)));
 
     const std::string record = folder.root() + "/run/functions/0000:3b:10.0";
     folder.write("run/functions/0000:3b:10.0",
                  function_record_text(record_for(7, "acme", "0000:3b:10.0", good_port())));
-    EXPECT_THAT(found().why, HasSubstr("on record for lease 7"));
+    EXPECT_THAT(found().why, HasSubstr("0000:3b:10.0 is still on record as a lease's"));
     std::filesystem::rename(record, record + ".last");
     EXPECT_EQ(found().bytes_residue, count) << "whose it was is no residue";
     tree.add_port("rxe0", "Ethernet", 4, {{1, "0000:0000:0000:0000:0000:ffff:0a80:1005", "RoCE v2", "x"}});
@@ -172,7 +173,15 @@ TEST_F(FakeNic, a_function_that_is_somebodys_is_not_given_to_another) {
     const auto attached = functions->attach(7, "acme", good_port());
     ASSERT_FALSE(attached);
     EXPECT_EQ(attached.error().code, Code::conflict);
-    EXPECT_THAT(attached.error().what, HasSubstr("attached to lease 8"));
+    EXPECT_THAT(attached.error().what, HasSubstr("attached to another lease"));
+    EXPECT_THAT(attached.error().what, Not(HasSubstr("8"))) << "whose is not for whoever waits for it";
+}
+
+TEST_F(FakeNic, a_function_without_a_fabric_is_not_handed_out_and_it_is_said_why) {
+    const auto attached = functions->attach(7, "acme", {.function = 0});
+    ASSERT_FALSE(attached);
+    EXPECT_THAT(attached.error().what, HasSubstr("would be nobody on the fabric: the fleet declares none"));
+    EXPECT_THAT(attached.error().remedy, HasSubstr("spec.fabric"));
 }
 
 }  // namespace

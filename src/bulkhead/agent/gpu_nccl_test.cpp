@@ -74,6 +74,15 @@ TEST_F(NcclFiles, a_lease_without_functions_is_told_nothing) {
     EXPECT_TRUE(view->mounts.empty());
 }
 
+TEST_F(NcclFiles, what_cannot_be_drawn_is_left_to_nccl_and_the_work_starts) {
+    node.topology.clear();  // nobody says where the GPUs sit
+    const auto view = show_nccl(folder, node, start, 3);
+    ASSERT_TRUE(view) << view.error().what;
+    EXPECT_THAT(view->environment, Contains(Pair("NCCL_IB_HCA", "=mlx5_9:1")));
+    EXPECT_THAT(view->environment, testing::Not(Contains(Pair("NCCL_TOPO_FILE", testing::_))));
+    EXPECT_TRUE(view->mounts.empty());
+}
+
 TEST_F(NcclFiles, a_function_nobody_can_name_starts_nobody) {
     node.functions[1].device.clear();
     const auto view = show_nccl(folder, node, start, std::nullopt);

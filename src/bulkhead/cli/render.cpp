@@ -3,10 +3,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <ostream>
+#include <regex>
 
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/objects.hpp"
@@ -29,14 +31,19 @@ struct RenderOptions {
 Result<> write_rendered(const fs::path& path, const std::string& text) {
     std::error_code failed;
     fs::create_directories(path.parent_path(), failed);
-    std::ofstream file{path, std::ios::binary | std::ios::trunc};
+    // Whoever reads it while it is written reads the one before.
+    const fs::path fresh = path.string() + ".new";
+    std::ofstream file{fresh, std::ios::binary | std::ios::trunc};
     file << text;
     file.close();
-    if (!file) return fail(Code::unavailable, fmt::format("{} cannot be written", path.string()), "another -o");
+    if (file) fs::rename(fresh, path, failed);
+    if (!file || failed)
+        return fail(Code::unavailable, fmt::format("{} cannot be written", path.string()), "another -o");
     return {};
 }
 
-// Into a folder, one for each node where there are several; else to the output, which one file fits alone.
+// Into a folder, below it one for each node, and the fleet's own in the folder itself; else to the output, which one
+// file fits alone.
 int show_rendered(const std::vector<RenderedFile>& files, const RenderOptions& options, Context& context) {
     if (options.folder.empty()) {
         for (const RenderedFile& file : files) {
@@ -79,6 +86,19 @@ int render_nccl(const RenderOptions& options, std::string_view which, const Door
     return show_rendered(files, options, context);
 }
 
+// Lists of partitions that are no more: whoever reads the folder would go on with them.
+void remove_stale_lists(const fs::path& folder, const std::vector<RenderedFile>& files) {
+    static const std::regex list{"0x[0-9a-f]{4}\\.guids"};
+    std::error_code failed;
+    std::vector<fs::path> stale;
+    for (fs::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
+        const std::string name = at->path().filename().string();
+        if (std::regex_match(name, list) && std::ranges::find(files, name, &RenderedFile::name) == files.end())
+            stale.push_back(at->path());
+    }
+    for (const fs::path& path : stale) fs::remove(path, failed);
+}
+
 int render_partitions(const RenderOptions& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
@@ -86,10 +106,12 @@ int render_partitions(const RenderOptions& options, const DoorOptions& door, Con
     if (!leases) return report(context, leases.error());
     const auto plan = render::plan_partitions(leases->objects.leases);
     if (!plan) return report(context, plan.error());
-    std::vector<RenderedFile> files{{"fabric", "partitions.conf", render::partitions_conf(*plan)}};
-    if (!options.folder.empty())
+    std::vector<RenderedFile> files{{"", "partitions.conf", render::partitions_conf(*plan)}};
+    if (!options.folder.empty()) {
         for (const render::Partition& partition : *plan)
-            files.push_back({"fabric", fmt::format("{:#06x}.guids", partition.key), render::guid_list(partition)});
+            files.push_back({"", fmt::format("{:#06x}.guids", partition.key), render::guid_list(partition)});
+        remove_stale_lists(options.folder, files);
+    }
     return show_rendered(files, options, context);
 }
 
@@ -104,7 +126,7 @@ int render_qos(const RenderOptions& options, const DoorOptions& door, Context& c
                                      "add spec.fabric: examples/fabric has one"});
     auto text = render::qos_plan(*list.front().spec.fabric, options.interface);
     if (!text) return report(context, text.error());
-    return show_rendered({{"fabric", "qos.sh", *std::move(text)}}, options, context);
+    return show_rendered({{"", "qos.sh", *std::move(text)}}, options, context);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "bulkhead/cli/live_fleet_test.hpp"
 #include "bulkhead/hw/program/program.hpp"
@@ -64,6 +66,19 @@ TEST(Render, a_lease_of_tier_vm_is_a_domain_that_libvirt_accepts_and_nobody_else
     EXPECT_EQ(foreign.status, 1) << foreign.out;
     EXPECT_EQ(ghost.status, 1) << ghost.out;
     EXPECT_EQ(as("harbor-bank", lease).status, 3);
+}
+
+TEST(Render, partitions_lie_in_the_folder_itself_and_nothing_of_those_that_are_no_more) {
+    Fleet fleet;
+    ASSERT_NO_FATAL_FAILURE(fleet.start());
+    const std::filesystem::path folder = fleet.folder() / "opensm";
+    std::filesystem::create_directories(folder);
+    for (const char* name : {"0x0123.guids", "opensm.conf"}) std::ofstream{folder / name} << "before\n";
+    const auto rendered = fleet.say({"render", "partitions", "-o", folder.string()});
+    ASSERT_EQ(rendered.status, 0) << rendered.out;
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator{folder}) names.insert(entry.path().filename());
+    EXPECT_THAT(names, testing::ElementsAre("opensm.conf", "partitions.conf"));
 }
 
 }  // namespace

@@ -310,6 +310,7 @@ Effects Core::start(Instant now) {
     state.loading_keys.clear();
     refresh_declared(turn);
     for (auto& [key, lease] : state.leases) place_parts(state, lease);
+    retire_without_tenants(turn);
     watch_again(state);
     for (const auto& [key, workload] : state.workloads)
         if (workload.lease == 0 && !workload.object.status->exitStatus) state.pending.insert(key);

@@ -220,8 +220,16 @@ std::vector<std::string> waiting_words(const std::vector<Reason>& reasons) {
 }
 
 // One for each task, as the scheduler gives them.
-std::int64_t functions_of(const WorkloadRun& workload) {
-    return workload.object.spec.network.rdma ? workload.object.spec.tasks : 0;
+std::int64_t functions_of(const WorkloadRun& workload, std::int64_t tasks) {
+    return workload.object.spec.network.rdma ? tasks : 0;
+}
+
+// Of an elastic gang, no more than there are addresses for.
+std::int64_t tasks_within_reach(Core::State& state, const GpuWorkloadSpec& spec) {
+    if (!spec.network.rdma || !spec.minTasks) return spec.tasks;
+    const std::int64_t group = spec.topology.groupTasks.value_or(1);
+    const std::int64_t room = std::min(fabric_room(state, spec.tenant), spec.tasks);
+    return std::max(room / group * group, *spec.minTasks);
 }
 
 void wait(Turn& turn, WorkloadRun& workload, std::vector<Reason> reasons) {
@@ -423,8 +431,9 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
             for (const std::string& other : exception.tenants)
                 if (other != workload.contract->tenant) need.excepted.push_back(state.relations.number(other));
         const GpuWorkloadSpec& spec = workload.object.spec;
-        by_workload[key] =
-            submit(workload, tenant, need, spec.tasks, spec.minTasks.value_or(0), workload.contract->gpus);
+        const std::int64_t tasks = tasks_within_reach(state, spec);
+        const Gpus gpus{(workload.contract->gpus.thousandths * tasks + spec.tasks - 1) / spec.tasks};
+        by_workload[key] = submit(workload, tenant, need, tasks, spec.minTasks.value_or(0), gpus);
         if (state.searched.contains(key)) engine.searched(by_workload[key]);
     }
     for (const sched::Promise& promise : state.promises)
@@ -470,6 +479,7 @@ void place_work(Turn& turn) {
     refresh_fleet(state);
 
     std::vector<Key> waiting;
+    FabricLook fabric;
     for (const Key key : std::set<Key>{state.pending}) {
         WorkloadRun& workload = state.workloads.at(key);
         compile(turn, workload);
@@ -488,7 +498,9 @@ void place_work(Turn& turn) {
             wait(turn, workload, {{"wait.restoring", {}}});
             continue;
         }
-        if (auto reason = await_fabric(turn, workload.object.spec.tenant, functions_of(workload))) {
+        const GpuWorkloadSpec& spec = workload.object.spec;
+        if (auto reason =
+                await_fabric(turn, fabric, spec.tenant, functions_of(workload, spec.minTasks.value_or(spec.tasks)))) {
             wait(turn, workload, {std::move(*reason)});
             continue;
         }
@@ -498,9 +510,10 @@ void place_work(Turn& turn) {
     for (const sched::Binding& binding : statement.bind) {
         WorkloadRun& workload = state.workloads.at(binding.workload);
         // Another of the same tenant's may have taken the last addresses in this very cycle.
-        if (auto reason = await_fabric(turn, workload.object.spec.tenant, functions_of(workload))) {
+        if (auto reason = await_fabric(turn, fabric, workload.object.spec.tenant,
+                                       functions_of(workload, std::ssize(binding.tasks)))) {
             wait(turn, workload, {std::move(*reason)});
-            state.retry_at = turn.now + Duration{60'000};
+            state.retry_at = std::min(state.retry_at, turn.now + Duration{60'000});
             continue;
         }
         bind(turn, workload, binding);

@@ -113,6 +113,8 @@ std::string fleet_of(const std::string& fabric) {
 }
 const std::string two_subnets = "  fabric: {pool: 10.128.0.0/19, tenantPrefix: 20, vlans: {first: 100, last: 131}}\n";
 
+const std::string one_subnet = "  fabric: {pool: 10.128.0.0/20, tenantPrefix: 20, vlans: {first: 104, last: 104}}\n";
+
 struct Fabric : Plane {
     explicit Fabric(const std::string& fabric = two_subnets) : Plane{3} {
         const Answer answer = apply(fleet_of(fabric));
@@ -141,6 +143,14 @@ struct Fabric : Plane {
     std::string subnet_of(const std::string& name) {
         const GpuLeaseStatus status = lease_of(name);
         return status.ports.empty() ? std::string{} : as_told(status.ports[0]).subnet;
+    }
+    // As it is, but for what it says of functions.
+    void lie(const std::string& name, std::vector<KnownPort> ports) {
+        Node& node = *nodes[name];
+        Hello hello = node.executor->hello(node.model.inventory(), node.model.boot_id());
+        hello.ports = std::move(ports);
+        node.session += 1000;
+        event(AgentHello{name, node.session, hello});
     }
     std::size_t fabric_rows() const {
         return static_cast<std::size_t>(
@@ -187,14 +197,17 @@ TEST(TenantFabric, a_new_process_gives_the_same_orders) {
         node->reachable = true;
         plane.hello(name);
     }
+    int again = 0;
     for (const Order& order : plane.orders)
         if (const Prepare* prepare = std::get_if<Prepare>(&order.what)) {
+            ++again;
             EXPECT_FALSE(prepare->ports.empty());
             EXPECT_TRUE(std::ranges::any_of(before, [&](const Order& old) {
                 const Prepare* first = std::get_if<Prepare>(&old.what);
                 return first != nullptr && *first == *prepare;
             }));
         }
+    EXPECT_GE(again, 1);
     plane.settle();
     EXPECT_EQ(plane.workload("train").status->phase, WorkloadPhase::running);
 }
@@ -262,7 +275,7 @@ TEST(TenantFabric, a_subnet_goes_to_nobody_while_a_function_may_still_have_it) {
 }
 
 TEST(TenantFabric, what_a_backup_has_forgotten_the_nodes_remember) {
-    Fabric plane;
+    Fabric plane{one_subnet};
     plane.tenant("acme");
     plane.tenant("beta");
     plane.settle();
@@ -277,8 +290,191 @@ TEST(TenantFabric, what_a_backup_has_forgotten_the_nodes_remember) {
     plane.settle();
     EXPECT_EQ(plane.fabric_rows(), 1u) << "its function could not be wiped: it may still be that on the wire";
     plane.work("beta-job", "beta");
-    EXPECT_NE(plane.subnet_of("beta-job"), as_told(port).subnet);
-    EXPECT_EQ(plane.fabric_rows(), 2u);
+    EXPECT_EQ(plane.workload("beta-job").status->phase, WorkloadPhase::pending) << "there is but the one subnet";
+    EXPECT_EQ(plane.fabric_rows(), 1u);
+}
+
+// The backup has a tenant without work; since then it was deleted, and another has its numbers.
+TEST(TenantFabric, what_a_backup_says_is_a_tenants_may_be_anothers_since) {
+    for (const bool another_is_left : {false, true}) {
+        Fabric plane{another_is_left ? two_subnets : one_subnet};
+        plane.tenant("acme");
+        plane.tenant("beta");
+        plane.work("early", "acme");
+        plane.end("early");
+        ASSERT_EQ(plane.fabric_rows(), 1u);
+        const auto backup = plane.rows;
+        LeasedPort port;
+        if (another_is_left) {  // a draw would find the other: as if it had found the first
+            plane.work("acme-job", "acme");
+            port = plane.lease_of("acme-job").ports.at(0);
+        } else {
+            ASSERT_TRUE(plane.remove(ObjectKind::tenant, "acme").outcome);
+            plane.work("beta-job", "beta");
+            port = plane.lease_of("beta-job").ports.at(0);
+        }
+        plane.nodes[port.node]->model.faults({UnitKind::vf, static_cast<std::uint16_t>(port.function)}) = {.lie = 9};
+        plane.rows = backup;
+        plane.restart(5, true);
+        for (const auto& [name, node] : plane.nodes)
+            if (another_is_left && name == port.node)
+                plane.lie(name, {{.tenant = "beta", .port = as_told(port)}});
+            else
+                plane.hello(name);
+        plane.settle();
+        plane.work("late", "acme");
+        if (another_is_left) {
+            EXPECT_EQ(plane.workload("late").status->phase, WorkloadPhase::running);
+            EXPECT_NE(plane.subnet_of("late"), as_told(port).subnet);
+            EXPECT_NE(plane.lease_of("late").ports.at(0).vlan, port.vlan);
+        } else {
+            EXPECT_EQ(plane.workload("late").status->phase, WorkloadPhase::pending) << "it is beta's";
+        }
+        EXPECT_GE(plane.logged("refused"), 1) << "the operator can see that there was a clash";
+    }
+}
+
+// The backup has a lease whose nodes were not told yet, and which ended since.
+TEST(TenantFabric, a_lease_of_a_backup_is_not_made_of_what_another_has_since) {
+    Fabric plane{one_subnet};
+    plane.tenant("acme");
+    plane.tenant("beta");
+    for (auto& [name, node] : plane.nodes) node->reachable = false;
+    plane.work("early", "acme");
+    const LeasedPort early = plane.lease_of("early").ports.at(0);
+    const auto backup = plane.rows;
+    for (auto& [name, node] : plane.nodes) node->reachable = true;
+    plane.settle(60);
+    plane.end("early");
+    ASSERT_TRUE(plane.remove(ObjectKind::tenant, "acme").outcome);
+    plane.work("beta-job", "beta");
+    const LeasedPort port = plane.lease_of("beta-job").ports.at(0);
+    ASSERT_EQ(port.vlan, early.vlan);
+    plane.nodes[port.node]->model.faults({UnitKind::vf, static_cast<std::uint16_t>(port.function)}) = {.lie = 9};
+    plane.rows = backup;
+    plane.restart(5, true);
+    plane.orders.clear();
+    for (const auto& [name, node] : plane.nodes)  // who has beta's work is heard of last
+        if (name != port.node) plane.hello(name);
+    plane.hello(port.node);
+    plane.settle(120);
+    for (const Order& order : plane.orders)
+        if (const Prepare* prepare = std::get_if<Prepare>(&order.what)) {
+            EXPECT_TRUE(prepare->tenant != "acme" || prepare->ports.empty()) << "its VLAN is another's";
+        }
+    EXPECT_EQ(plane.workload("early").status->phase, WorkloadPhase::pending);
+}
+
+TEST(TenantFabric, a_node_that_had_not_joined_when_the_backup_was_made_is_waited_for) {
+    Fabric plane;
+    plane.tenant("acme");
+    const auto key = evidence::SigningKey::from_seed(std::string(32, 'z'));
+    const command::Enrol enrol{.node = "n9", .spec = {.site = "fra"}, .evidence_key = print(key->public_key())};
+    ASSERT_TRUE(plane.ask(enrol).outcome);
+    plane.settle();
+    plane.restart(5, true);
+    for (const char* name : {"n0", "n1", "n2"}) plane.hello(name);
+    EXPECT_TRUE(plane.core->restoring()) << "it may have joined since, and have work";
+    EXPECT_TRUE(plane.remove(ObjectKind::node, "n9").outcome);
+    EXPECT_FALSE(plane.core->restoring());
+}
+
+TEST(TenantFabric, a_node_that_lies_puts_nobody_where_another_is) {
+    Fabric plane;
+    plane.tenant("acme");
+    plane.tenant("beta");
+    plane.work("acme-job", "acme");
+    const LeasedPort port = plane.lease_of("acme-job").ports.at(0);
+    FabricPort told = as_told(port);
+    const std::string liar = port.node == "n2" ? "n1" : "n2";
+    told.function = 1;
+    plane.lie(liar, {{.tenant = "beta", .port = told}});
+    plane.work("beta-job", "beta");
+    ASSERT_EQ(plane.workload("beta-job").status->phase, WorkloadPhase::running);
+    EXPECT_NE(plane.lease_of("beta-job").ports.at(0).vlan, port.vlan);
+    EXPECT_NE(plane.subnet_of("beta-job"), told.subnet);
+}
+
+TEST(TenantFabric, a_node_that_lies_does_not_become_who_the_policy_would_not_make) {
+    Fabric plane;
+    plane.tenant("acme");
+    FabricPort told{.function = 0, .mac = "02:42:c0:a8:00:05", .address = "192.168.0.5/24", .subnet = "192.168.0.0/24"};
+    told.vlan = 7;  // the operator's own, perhaps
+    plane.lie("n0", {{.tenant = "acme", .port = told}});
+    plane.work("train", "acme");
+    EXPECT_THAT(plane.subnet_of("train"), HasSubstr("10.128."));
+    EXPECT_GE(plane.lease_of("train").ports.at(0).vlan, 100);
+}
+
+TEST(TenantFabric, a_node_that_lies_stops_nobody_else) {
+    Fabric plane{"  fabric: {pool: 10.128.0.0/16, tenantPrefix: 24, vlans: {first: 100, last: 131}}\n"};
+    plane.tenant("acme");
+    for (int i = 0; i < 40; ++i) {
+        FabricPort told{.function = 0,
+                        .mac = "02:42:0a:80:00:05",
+                        .address = fmt::format("10.128.{}.5/8", i),
+                        .subnet = "10.0.0.0/8"};
+        told.vlan = static_cast<std::uint16_t>(100 + i % 32);
+        plane.lie("n0", {{.tenant = "nobody", .port = told}});
+    }
+    EXPECT_LE(plane.fabric_rows(), 4u);
+    plane.work("train", "acme");
+    EXPECT_EQ(plane.workload("train").status->phase, WorkloadPhase::running);
+}
+
+TEST(TenantFabric, a_function_that_a_node_no_longer_has_may_still_be_somebody) {
+    Fabric plane{one_subnet};
+    plane.tenant("acme");
+    FabricPort told{.function = 5, .mac = "02:42:0a:80:00:05", .address = "10.128.0.5/20", .subnet = "10.128.0.0/20"};
+    told.vlan = 104;
+    plane.lie("n0", {{.tenant = "gone", .port = told}});
+    plane.work("train", "acme");
+    EXPECT_EQ(plane.workload("train").status->phase, WorkloadPhase::pending) << "somebody may be on that subnet";
+    EXPECT_EQ(plane.fabric_rows(), 1u);
+}
+
+TEST(TenantFabric, who_comes_under_the_name_of_one_that_is_gone_is_somebody_else) {
+    Fabric plane;
+    plane.tenant("acme");
+    plane.work("acme-job", "acme");
+    const LeasedPort port = plane.lease_of("acme-job").ports.at(0);
+    plane.nodes[port.node]->model.faults({UnitKind::vf, static_cast<std::uint16_t>(port.function)}) = {.lie = 2};
+    plane.end("acme-job");
+    ASSERT_TRUE(plane.remove(ObjectKind::tenant, "acme").outcome);
+    plane.restart(2);
+    for (const auto& [name, node] : plane.nodes) plane.hello(name);
+    plane.tenant("acme");
+    plane.work("newcomer", "acme");
+    ASSERT_EQ(plane.workload("newcomer").status->phase, WorkloadPhase::running);
+    EXPECT_NE(plane.lease_of("newcomer").ports.at(0).vlan, port.vlan);
+    EXPECT_NE(plane.subnet_of("newcomer"), as_told(port).subnet);
+}
+
+const std::string five_addresses =
+    "  fabric: {pool: 10.128.0.0/19, tenantPrefix: 29, vlans: {first: 100, last: 131}}\n";
+
+TEST(TenantFabric, an_elastic_gang_is_as_large_as_there_are_addresses) {
+    Fabric plane{five_addresses};
+    plane.tenant("acme");
+    const Answer answer = plane.apply(
+        "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: elastic}\nspec: {tenant: acme, "
+        "tasks: 6, minTasks: 2, gpu: {count: 1, mechanism: whole}, network: {rdma: true}}\n");
+    ASSERT_TRUE(answer.outcome) << answer.outcome.error().what;
+    plane.settle();
+    EXPECT_EQ(plane.workload("elastic").status->phase, WorkloadPhase::running);
+    EXPECT_EQ(plane.lease_of("elastic").ports.size(), 5u);
+}
+
+TEST(TenantFabric, a_gang_larger_than_any_subnet_is_told_so) {
+    Fabric plane{five_addresses};
+    plane.tenant("acme");
+    plane.work("large", "acme", 6);
+    EXPECT_EQ(plane.workload("large").status->reasons.front(),
+              "it needs 6 functions on the fabric at once, and a tenant's subnet has 5 addresses");
+    plane.work("first", "acme", 4);
+    plane.work("second", "acme", 2);
+    EXPECT_EQ(plane.workload("second").status->reasons.front(),
+              "its tenant's subnet has not enough addresses left for its functions");
 }
 
 TEST(TenantFabric, an_agent_that_cannot_set_functions_gets_no_work_with_any) {

@@ -218,9 +218,12 @@ bool is_plausible(const Hello& hello) {
            hello.inventory.functions.size() <= most_functions;
 }
 
+// One that was enrolled and had not joined when the backup was made may have joined since, and work with it. One that
+// is enrolled in this very life has nothing to tell.
 bool all_heard_of(const Core::State& state) {
-    return std::ranges::all_of(state.nodes, [](const auto& entry) {
-        return entry.second.phase == NodePhase::ready || entry.second.phase == NodePhase::enrolled;
+    return std::ranges::all_of(state.nodes, [&](const auto& entry) {
+        return entry.second.phase == NodePhase::ready ||
+               (entry.second.phase == NodePhase::enrolled && entry.first >= key_of(state.epoch, 0));
     });
 }
 
@@ -239,7 +242,9 @@ void send_orders(Turn& turn, NodeRun& node) {
         const Part& part = *part_on(lease, node.key);
         switch (lease.object.status->phase) {
             case LeasePhase::preparing:
-                if (part.phase == PartPhase::preparing) send(turn, node, part.prepare);
+                // Before every node was heard of, what a backup says that it shall be on the fabric may be another's.
+                if (part.phase == PartPhase::preparing && (!turn.state.restoring || part.prepare.ports.empty()))
+                    send(turn, node, part.prepare);
                 break;
             case LeasePhase::active:
                 if (part.phase != PartPhase::running && part.phase != PartPhase::exited)

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bulkhead/core/core.hpp"
+#include "bulkhead/core/fabric.hpp"
 #include "bulkhead/core/persisted.hpp"
 #include "bulkhead/evidence/record.hpp"
 #include "bulkhead/evidence/signing.hpp"
@@ -227,12 +228,20 @@ bool take_certificate(Turn& turn, NodeRun& node, const std::string& shown);
 // tenant_fabric.cpp
 // Whether so many functions of the tenant's can be somebody on the fabric; draws its numbers where it has none yet.
 // Else what it waits for.
-std::optional<Reason> await_fabric(Turn& turn, const std::string& tenant, std::int64_t functions);
-void give_ports(Turn& turn, LeaseRun& lease);  // of a lease that is being bound: an address for each function
+struct FabricLook {  // what one cycle has seen of the books, so that it is not looked for again
+    std::optional<std::map<Key, fabric::Numbers>> taken;
+    std::set<Key> sound;     // rows that have nothing in common with any other
+    bool none_left = false;  // to be drawn
+};
+std::optional<Reason> await_fabric(Turn& turn, FabricLook& look, const std::string& tenant, std::int64_t functions);
+std::int64_t fabric_room(Core::State& state,
+                         const std::string& tenant);  // how many more functions it has addresses for
+void give_ports(Turn& turn, LeaseRun& lease);         // of a lease that is being bound: an address for each function
 void place_ports(const Core::State& state, LeaseRun& lease);  // into its parts, out of what it says it has
 void take_ports(Turn& turn, NodeRun& node, const std::vector<KnownPort>& ports);  // that the node says functions have
 void function_wiped(Turn& turn, const NodeRun& node, std::uint16_t function);
 void tenant_gone(Turn& turn, const std::string& tenant);
+void retire_without_tenants(Turn& turn);  // after loading
 
 // leases.cpp
 void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding);

@@ -189,6 +189,11 @@ void check_fabric_classes(Findings& findings, const Subject& subject, const Fabr
                          fmt::format("the fabric names class \"{}\", and there is none", one.tenantClass),
                          findings.remedy(one.tenantClass, known, "leave the class out: it is for all others"));
         }
+        // What networks are run with: whoever is marked so goes before everybody.
+        if (one.dscp >= 48)
+            findings.add(subject, place + "/dscp",
+                         fmt::format("mark {} is of those from 48 up, which control packets have", one.dscp),
+                         "a mark below 48");
         if (!one.sharePercent) continue;
         const auto [at, fresh] = shares.emplace(one.dscp, *one.sharePercent);
         if (!fresh && at->second != *one.sharePercent)
@@ -207,6 +212,17 @@ void check_fabric_classes(Findings& findings, const Subject& subject, const Fabr
     std::set<std::int64_t> marks;
     for (const FabricClass& one : fabric.classes)
         if (one.dscp != 0) marks.insert(one.dscp);
+    // What is unmarked has no share of its own, nor has a mark without one; each gets a percent at least.
+    std::int64_t without = 1, asked = 0;
+    for (const std::int64_t mark : marks)
+        if (const auto share = shares.find(mark); share != shares.end())
+            asked += share->second;
+        else
+            ++without;
+    if (sum <= 99 && 100 - asked < without)
+        findings.add(subject, "/spec/fabric/classes",
+                     fmt::format("shares of {} percent leave less than one for each of {} others", asked, without),
+                     "smaller shares");
     if (marks.size() > 6)
         findings.add(subject, "/spec/fabric/classes",
                      fmt::format("{} different marks, and switches have 6 priorities for them", marks.size()),
@@ -225,6 +241,11 @@ void check_fabric(Findings& findings, const Subject& subject, const FabricPolicy
     check_range(findings, subject, fabric.partitionKeys, "partitionKeys", {1, 32766},
                 "0 is none, and 32767 is the default partition");
     check_fabric_classes(findings, subject, fabric);
+    if (fabric.losslessPriority == 0 || fabric.losslessPriority == 6)
+        findings.add(subject, "/spec/fabric/losslessPriority",
+                     fmt::format("priority {} is for {}, and cannot be the lossless one", fabric.losslessPriority,
+                                 fabric.losslessPriority == 6 ? "control" : "what is unmarked"),
+                     "losslessPriority: 3");
     const auto pool = parse_subnet(fabric.pool);
     if (!pool) {
         const auto address = parse_host_address(fabric.pool);

@@ -79,6 +79,14 @@ TEST(FabricPolicies, that_keep_nobody_apart_are_refused_with_the_rule) {
          [](auto& f) {
              f.classes = {{.tenantClass = "batch", .dscp = 10, .sharePercent = 20}, {.dscp = 10, .sharePercent = 30}};
          }},
+        {"marked as control is", "/spec/fabric/classes/0/dscp", "control packets",
+         [](auto& f) { f.classes = {{.tenantClass = "batch", .dscp = 48}}; }},
+        {"flow control of what is unmarked", "/spec/fabric/losslessPriority", "what is unmarked",
+         [](auto& f) { f.losslessPriority = 0; }},
+        {"flow control of control", "/spec/fabric/losslessPriority", "control",
+         [](auto& f) { f.losslessPriority = 6; }},
+        {"less than a percent for others", "/spec/fabric/classes", "leave less than one for each of 2 others",
+         [](auto& f) { f.classes = {{.tenantClass = "batch", .dscp = 10, .sharePercent = 99}, {.dscp = 26}}; }},
         {"more than there is", "/spec/fabric/classes", "leave nothing",
          [](auto& f) {
              f.classes = {{.tenantClass = "batch", .dscp = 10, .sharePercent = 60}, {.dscp = 26, .sharePercent = 60}};

@@ -75,8 +75,8 @@ void write_fabric(Contract& contract, const Ask& ask, const std::optional<Fabric
     if (!ask.rdma) return;
     if (!fabric)
         return disclose(contract, "fabric",
-                        "the fleet declares no fabric: a virtual function is handed out as it is, and what separates "
-                        "tenants there is the network operator's to say");
+                        "the fleet declares no fabric: agents hand out no function of a real NIC, and what separates "
+                        "tenants on simulated ones nobody promises");
     const bool ethernet = fabric->kind == FabricKind::ethernet;
     contract.isolates.push_back(
         {.subject = "fabric-identity",

@@ -79,6 +79,25 @@ TEST(Partitions, are_one_for_each_tenant_and_the_default_one_is_for_nobody_to_ta
             EXPECT_TRUE(membership != "full" || full.insert(guid).second) << guid;
 }
 
+TEST(Partitions, a_port_that_an_ending_lease_still_shows_is_listed_once) {
+    const std::string a = "02:42:50:00:0a:80:10:05", b = "02:42:50:00:0a:80:10:06";
+    const auto plan = plan_partitions({lease_of("acme", 0x8123, {a}), lease_of("acme", 0x8123, {a, b})});
+    ASSERT_TRUE(plan) << plan.error().what;
+    ASSERT_EQ(plan->size(), 1u);
+    EXPECT_EQ((*plan)[0].members.size(), 2u);
+}
+
+// Its numbers were somebody else's too after a restore: what runs has the old key, what comes has another.
+TEST(Partitions, a_tenant_may_have_two_and_they_are_two) {
+    const auto plan = plan_partitions(
+        {lease_of("acme", 0x8123, {"02:42:50:00:0a:80:10:05"}), lease_of("acme", 0x8124, {"02:42:50:00:0a:80:20:05"})});
+    ASSERT_TRUE(plan) << plan.error().what;
+    const auto read = read_conf(partitions_conf(*plan));
+    EXPECT_EQ(read.at("acme").key, 0x123u);
+    EXPECT_EQ(read.at("acme-0124").key, 0x124u);
+    EXPECT_EQ(read.at("acme").members.size(), 1u);
+}
+
 TEST(Partitions, that_would_join_two_tenants_are_not_written) {
     const std::string a = "02:42:50:00:0a:80:10:05", b = "02:42:50:00:0a:80:20:05";
     struct Row {
@@ -87,7 +106,7 @@ TEST(Partitions, that_would_join_two_tenants_are_not_written) {
     };
     const Row rows[] = {
         {"two tenants, one key", "acme's and beta's", {lease_of("acme", 0x8123, {a}), lease_of("beta", 0x8123, {b})}},
-        {"one tenant, two keys", "acme's", {lease_of("acme", 0x8123, {a}), lease_of("acme", 0x8124, {b})}},
+        {"one port, two keys", "leased twice", {lease_of("acme", 0x8123, {a}), lease_of("acme", 0x8124, {a})}},
         {"one port, two leases", "leased twice", {lease_of("acme", 0x8123, {a}), lease_of("beta", 0x8124, {a})}},
         {"the default partition", "0xffff", {lease_of("acme", 0xFFFF, {a})}},
         {"a limited member", "0x0123", {lease_of("acme", 0x0123, {a})}},
@@ -124,6 +143,8 @@ TEST(QosPlan, has_one_lossless_priority_and_gives_all_of_the_link) {
         HasSubstr(
             "dcb ets set dev ens1f0 prio-tc 0:0 1:1 3:3 6:6 tc-tsa 0:ets 1:ets 3:ets 6:strict tc-bw 0:20 1:20 3:60\n"));
     EXPECT_THAT(*text, HasSubstr("frontier-training: at most 400000 Mbit/s a function, marked 26 (NCCL_IB_TC=104)"));
+    EXPECT_THAT(*text, HasSubstr("its tag says priority 3\n")) << "as the agent sets it: the upper bits of the mark";
+    EXPECT_THAT(*text, HasSubstr("trust the mark, not the tag"));
 }
 
 TEST(QosPlan, whatever_the_shares_gives_a_hundred_percent) {

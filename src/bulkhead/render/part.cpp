@@ -57,8 +57,11 @@ Result<std::vector<KnownFunction>> functions_of(const GpuNodeStatus& node, const
                 "wait until its agent has reported again");
         const NodeFunction& function = node.functions[index];
         if (function.device.empty() || function.address.empty())
-            return fail(Code::unavailable, fmt::format("the node does not say which RDMA device vf{} is", index),
-                        "load the driver of its NIC, and start its agent again");
+            return fail(
+                Code::unavailable, fmt::format("the node does not say which RDMA device vf{} is", index),
+                "a function of a real NIC has one while work has it: its node names it when the work starts, and "
+                "draws the file there (NCCL_TOPO_FILE). Where work does not start for this, load the NIC's RDMA "
+                "driver on the node");
         const auto port = std::ranges::find(part.ports, index, &FabricPort::function);
         all.push_back({&function, port == part.ports.end() ? nullptr : &*port});
     }

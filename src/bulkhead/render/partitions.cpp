@@ -18,8 +18,7 @@ constexpr std::uint16_t full_member_bit = 0x8000, default_key = 0x7FFF;
 
 Result<std::vector<Partition>> plan_partitions(const std::vector<GpuLease>& leases) {
     std::map<std::uint16_t, Partition> by_key;
-    std::map<std::string, std::uint16_t> key_of;
-    std::set<std::uint64_t> guids;
+    std::map<std::uint64_t, std::uint16_t> guids;
     for (const GpuLease& lease : leases) {
         if (!lease.status) continue;
         for (const LeasedPort& port : lease.status->ports) {
@@ -32,12 +31,14 @@ Result<std::vector<Partition>> plan_partitions(const std::vector<GpuLease>& leas
                             fmt::format("{} vf{} of lease {} has key {:#06x} and port GUID \"{}\"", port.node,
                                         port.function, lease.metadata.name, port.partitionKey, port.portGuid));
             const auto [partition, fresh] = by_key.try_emplace(key, Partition{tenant, key, {}});
-            const auto [known, first] = key_of.try_emplace(tenant, key);
-            if (partition->second.tenant != tenant || known->second != key)
+            if (partition->second.tenant != tenant)
                 return fail(Code::corrupt,
                             fmt::format("partition {:#06x} is {}'s and {}'s", key, partition->second.tenant, tenant),
                             "leave the subnet manager as it is, and tell whoever keeps the control plane");
-            if (!guids.insert(*guid).second)
+            // A lease that ends shows a port until it is closed; the next one of the same tenant may have it before.
+            const auto [seen, is_new] = guids.try_emplace(*guid, key);
+            if (!is_new && seen->second == key) continue;
+            if (!is_new)
                 return fail(Code::corrupt, fmt::format("port {} is leased twice", port.portGuid),
                             "leave the subnet manager as it is, and tell whoever keeps the control plane");
             partition->second.members.push_back(fmt::format("{:#018x}", *guid));
@@ -56,9 +57,14 @@ std::string partitions_conf(const std::vector<Partition>& partitions) {
         "# Written by `bulkhead render partitions`. Whoever is in no partition below reaches the subnet manager "
         "alone.\n"
         "Default=0x7fff, ipoib, defmember=limited : ALL=limited, SELF=full ;\n";
+    std::set<std::string> named;
     for (const Partition& partition : partitions) {
         // indx0: where programs that ask for no key in particular find it.
-        out += fmt::format("{}={:#06x}, indx0, ipoib, defmember=full :", partition.tenant, partition.key);
+        // A tenant that had to draw anew has two for a while: names are for people, but two alike are for nobody.
+        const std::string name = named.insert(partition.tenant).second
+                                     ? partition.tenant
+                                     : fmt::format("{}-{:04x}", partition.tenant, partition.key);
+        out += fmt::format("{}={:#06x}, indx0, ipoib, defmember=full :", name, partition.key);
         for (std::size_t i = 0; i < partition.members.size(); ++i)
             out += fmt::format("{}\n    {}=full", i == 0 ? "" : ",", partition.members[i]);
         out += " ;\n";

@@ -87,12 +87,15 @@ Result<std::string> qos_plan(const FabricPolicy& policy, std::string_view interf
         interface, fmt::join(marks, " "), fmt::join(pause, " "), fmt::join(priorities, " "), fmt::join(kinds, " "),
         fmt::join(shares, " "));
     out += "# With NVIDIA's tool, where dcb cannot say it: mlnx_qos -i " + std::string{interface} + " --trust dscp\n";
-    out += "# Set by each node's agent, on the host's side of each function:\n";
+    out +=
+        "# Ports must trust the mark, not the tag: the priority in a tenant's VLAN tag is the upper three bits of its "
+        "mark, and need not be the one above.\n"
+        "# Set by each node's agent, on the host's side of each function:\n";
     for (const FabricClass& one : policy.classes)
-        out += fmt::format("#   {}: {}, marked {} (NCCL_IB_TC={})\n",
+        out += fmt::format("#   {}: {}, marked {} (NCCL_IB_TC={}); its tag says priority {}\n",
                            one.tenantClass.empty() ? "every other class" : one.tenantClass,
                            one.rateMbps == 0 ? "no limit" : fmt::format("at most {} Mbit/s a function", one.rateMbps),
-                           one.dscp, one.dscp << 2);
+                           one.dscp, one.dscp << 2, one.dscp >> 3);
     return out;
 }
 

@@ -99,6 +99,9 @@ constexpr std::array all_words{
     ReasonWords{"wait.stopping", "its last lease is still ending"},
     ReasonWords{"wait.frozen", "its tenant is frozen"},
     ReasonWords{"wait.fabric", "the fabric has no subnet, VLAN or partition left to give its tenant"},
+    ReasonWords{
+        "wait.fabric-size",
+        "it needs {functions} functions on the fabric at once, and a tenant's subnet has {addresses} addresses"},
     ReasonWords{"wait.fabric-addresses", "its tenant's subnet has not enough addresses left for its functions"},
     ReasonWords{"wait.restoring", "the control plane was restored from a backup and waits for every node to report"},
     ReasonWords{"evict.stale", "{tasks} tasks are left of a gang that needs {least}"},
@@ -202,6 +205,7 @@ std::string_view cause_of(std::string_view code) {
         {"wait.stopping", "stopping"},
         {"wait.frozen", "frozen"},
         {"wait.fabric", "fabric"},
+        {"wait.fabric-size", "addresses"},
         {"wait.fabric-addresses", "addresses"},
         {"wait.too-late", "deadline"},
     };

@@ -212,11 +212,11 @@ TEST(Privacy, where_they_compete_only_a_tenants_own_state_differs) {
         with_two_sites(plane);
         Notebook notebook{plane};
         if (neighbour) {
-            EXPECT_TRUE(plane.apply(some_work("beta", "zebra-job", "fra", 2)).outcome);
+            EXPECT_TRUE(plane.apply(some_work("beta", "zebra-job", "fra", 2, on_the_fabric)).outcome);
             plane.settle();
         }
-        notebook.submit(some_work("acme", "steady", "fra", 2));
-        notebook.submit(some_work("acme", "nap", "muc", 1));
+        notebook.submit(some_work("acme", "steady", "fra", 2, on_the_fabric));
+        notebook.submit(some_work("acme", "nap", "muc", 1, on_the_fabric));
         plane.settle();
         notebook.write_down();
         seen[neighbour ? 1 : 0] = notebook.objects();
@@ -224,6 +224,16 @@ TEST(Privacy, where_they_compete_only_a_tenants_own_state_differs) {
     }
     EXPECT_THAT(texts[0], HasSubstr("\"phase\":\"running\""));
     EXPECT_THAT(texts[1], HasSubstr("\"phase\":\"pending\"")) << "the neighbour is in the way";
+    EXPECT_THAT(texts[0], HasSubstr("\"address\":\"10.")) << "there is somebody on the fabric";
+    // Who it is there does not depend on who came first.
+    const auto vlans_in = [](const std::string& text) {
+        std::set<std::string> vlans;
+        for (std::size_t at = text.find("\"vlan\":"); at != text.npos; at = text.find("\"vlan\":", at + 1))
+            vlans.insert(text.substr(at, text.find_first_of(",}", at) - at));
+        return vlans;
+    };
+    EXPECT_EQ(vlans_in(texts[0]).size(), 1u);
+    EXPECT_EQ(vlans_in(texts[0]), vlans_in(texts[1]));
     for (const char* theirs : {"beta", "zebra"}) EXPECT_THAT(texts[1], Not(HasSubstr(theirs)));
     for (const auto& [name, body] : seen[0]) {
         if (name == "GpuLease/lease") continue;  // it waits, and has one fewer

@@ -102,6 +102,8 @@ void look_at(Objections& out, const FabricPort& port) {
     const auto subnet = parse_subnet(port.subnet);
     out.check(address && subnet && address->network() == *subnet,
               "the address of a function is not in the subnet beside it");
+    // No policy gives a tenant more, and whoever says so takes it from everybody.
+    out.check(!address || address->prefix >= 8, "the subnet of a function is wider than any tenant's");
     out.number("the VLAN of a function", port.vlan, {0, 4094});
     out.number("the rate of a function", port.rate_mbps, {0, 10'000'000});
     out.number("the DSCP of a function", port.dscp, {0, 63});

@@ -316,6 +316,14 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
              unit.set_kind(proto::UNIT_KIND_MEMORY);
              unit.set_size(2);
          }},
+        {"a function in a subnet of everybody's", "wider than any tenant's",
+         [](auto& m) {
+             proto::KnownPort& known = *(m = hello()).mutable_hello()->add_ports();
+             known.set_tenant("acme");
+             known.mutable_port()->set_mac("02:42:0a:80:10:05");
+             known.mutable_port()->set_address("10.128.16.5/7");
+             known.mutable_port()->set_subnet("10.0.0.0/7");
+         }},
         {"too many units", "known units",
          [](auto& m) {
              m = hello();
