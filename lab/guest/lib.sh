@@ -55,6 +55,13 @@ read_raw() {  # BLOCK MIB [COUNT]
     dd if="$1" bs=1M skip="$2" count="${3:-1}" iflag=direct 2>/dev/null
 }
 holds() { read_raw "$1" "$3" | grep -q "$2"; }  # BLOCK TEXT MIB
+# The same MiB was read, all of it, from a block device, and the text is not in it. What cannot be read is not gone.
+gone() {  # BLOCK TEXT MIB
+    [ -b "$1" ] || fail "'$1' is no block device"
+    read_raw "$1" "$3" >/tmp/gone || fail "$1 cannot be read at $3 MiB"
+    [ "$(wc -c </tmp/gone)" -eq 1048576 ] || fail "$1 gave $(wc -c </tmp/gone) bytes at $3 MiB"
+    ! grep -q "$2" /tmp/gone
+}
 
 state_disk() {  # where the node keeps what outlives a boot
     modprobe virtio_blk

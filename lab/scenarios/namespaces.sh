@@ -17,7 +17,7 @@ guest() {
     nvme attach-ns "$c" -n 2 -c "$(identify "$c" cntlid)" >/tmp/attach.log 2>&1 || true
     nvme ns-rescan "$c"
     sleep 1
-    if holds "$(block LAB-NVME-1 1)" first 3; then fail "namespace 1 was not erased"; fi
-    if holds "$(block LAB-NVME-1 2)" second 3; then fail "namespace 2, which was detached, was not erased"; fi
+    gone "$(block LAB-NVME-1 1)" first 3 || fail "namespace 1 was not erased"
+    gone "$(block LAB-NVME-1 2)" second 3 || fail "namespace 2, which was detached, was not erased"
     ev namespaces "both erased"
 }

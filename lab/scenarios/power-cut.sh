@@ -39,7 +39,7 @@ guest() {
     check before_the_wipe "$(drive_state LAB-NVME-0)" sanitizing
     outside_do release LAB-NVME-0
     until_true 40 drive_is LAB-NVME-0 available
-    if holds "$(block LAB-NVME-0)" tenant-secret 7; then fail "available, and the marker is still there"; fi
+    gone "$(block LAB-NVME-0)" tenant-secret 7 || fail "available, and the marker is still there"
     certificate_out "$(cat /state/lease)"
 }
 outside() {

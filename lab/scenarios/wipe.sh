@@ -11,7 +11,7 @@ guest() {
     write_marker "$(block LAB-NVME-9)" the-operators 7
     node_up --tenant-drive LAB-NVME-0
     until_true 40 drive_is LAB-NVME-0 available
-    if holds "$(block LAB-NVME-0)" from-before 100; then fail "a drive nobody knows was leased out as it was"; fi
+    gone "$(block LAB-NVME-0)" from-before 100 || fail "a drive nobody knows was leased out as it was"
     ev node_s "$(cut -d ' ' -f 1 /proc/uptime)"
 
     drive_work scratch 'd=${BULKHEAD_DRIVES%%,*}; yes tenant-secret | dd of=$d bs=1M seek=7 count=1 iflag=fullblock conv=fsync 2>/dev/null; echo wrote; sleep 600'
@@ -28,7 +28,7 @@ guest() {
     if bulkhead get leases -o yaml $door | grep -q 'next'; then fail "the next workload has a lease on a drive that is not clean"; fi
     outside_do release LAB-NVME-0
     until_true 120 wiped "drive.*vision"
-    if holds "$(block LAB-NVME-0)" tenant-secret 7; then fail "the drive was said to be wiped, and the marker is still there"; fi
+    gone "$(block LAB-NVME-0)" tenant-secret 7 || fail "the drive was said to be wiped, and the marker is still there"
     ev wiped_s "$(cut -d ' ' -f 1 /proc/uptime)"
     holds "$(block LAB-NVME-9)" the-operators 7 || fail "a drive that is no tenant's was touched"
     certificate_out "$lease"

@@ -29,7 +29,7 @@ void describe(OperationResult& result, const nvme::Drive& drive, const nvme::Era
     result.device_identity = drive.serial;
     result.model = drive.model;
     result.firmware = drive.firmware;
-    result.grade = drive.is_emulated() ? Grade::emulated : Grade::silicon;
+    result.grade = drive.grade();
     result.command = erasure.command;
     result.status = erasure.status;
     for (const SkippedMethod& one : erasure.skipped)
@@ -82,12 +82,13 @@ OperationResult Drives::verify(const Verify& what) {
     }
     if (!wiped) return {.ok = false, .why = "it was not wiped by this agent since it started"};
     const std::size_t samples = settings_.erase.samples;
-    const EraseVerdict verdict = nvme::verify(*wiped->transport, wiped->erasure, samples, what.sample_seed);
+    const EraseVerdict verdict =
+        nvme::verify(*wiped->transport, wiped->erasure, samples, what.sample_seed, settings_.clock);
     OperationResult result{.ok = verdict.erased(), .why = verdict.why_not()};
     result.bytes = std::min(verdict.bytes(), bytes_covered(wiped->erasure));  // both ends may have been read twice
     result.bytes_residue = verdict.bytes_residue();
     result.digest = verdict.digest();
-    result.samples = nvme::print_samples(wiped->erasure, verdict, samples);
+    result.samples = nvme::print_samples(wiped->erasure, verdict);
     return result;
 }
 

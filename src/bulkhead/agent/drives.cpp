@@ -1,11 +1,14 @@
 #include "bulkhead/agent/drives.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cerrno>
+#include <charconv>
 #include <fstream>
+#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -18,7 +21,7 @@ namespace {
 
 constexpr std::string_view by_model = "model:";
 constexpr std::string_view places_file = "/drives";  // in the agent's folder; a line for each: bytes and serial number
-constexpr int free_tries = 50;                       // udev looks into every drive that has changed
+constexpr std::chrono::seconds free_within{10};      // udev looks into every drive that has changed
 constexpr std::chrono::milliseconds free_every{200};
 
 std::string_view trimmed(std::string_view text) {
@@ -70,6 +73,36 @@ Result<std::vector<std::string>> expand_drive_list(std::span<const std::string> 
     return all;
 }
 
+// None yet: no file. One that is there and cannot be read is no new node.
+Result<std::vector<Drives::Place>> Drives::read_places(const std::string& path) {
+    const container::Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!file && errno == ENOENT) return std::vector<Place>{};
+    if (!file) return disk_error("open", path);
+    const auto text = read_all(*file, path);
+    if (!text) return std::unexpected(text.error());
+    const auto damaged = [&](std::string_view line) {
+        return fail(Code::corrupt, fmt::format("{} is damaged: \"{}\"", path, line),
+                    "restore it: it says which drive has which number; with another one, the control plane takes one "
+                    "drive for another");
+    };
+    std::vector<Place> places;
+    for (std::size_t at = 0; at < text->size();) {
+        const std::size_t end = text->find('\n', at);
+        const std::string_view line = std::string_view{*text}.substr(at, end - at);
+        if (end == std::string::npos) return damaged(line);  // whole lines are written
+        at = end + 1;
+        Place place;
+        const auto [rest, failed] = std::from_chars(line.data(), line.data() + line.size(), place.bytes);
+        const auto digits = static_cast<std::size_t>(rest - line.data());
+        if (failed != std::errc{} || place.bytes < 0 || digits + 1 >= line.size() || line[digits] != ' ')
+            return damaged(line);
+        place.serial = line.substr(digits + 1);
+        if (std::ranges::find(places, place.serial, &Place::serial) != places.end()) return damaged(line);
+        places.push_back(std::move(place));
+    }
+    return places;
+}
+
 Result<std::unique_ptr<Drives>> Drives::open(DriveSettings settings) {
     auto list = expand_drive_list(settings.tenant);
     if (!list) return std::unexpected(list.error());
@@ -77,18 +110,9 @@ Result<std::unique_ptr<Drives>> Drives::open(DriveSettings settings) {
     const auto there = tenant_drives(settings);
     if (!there) return std::unexpected(there.error());
     const std::string path = settings.folder + std::string{places_file};
-    std::vector<Place> places;
-    std::ifstream file{path};
-    for (std::string line; std::getline(file, line);) {
-        const std::size_t space = line.find(' ');
-        Place place{.serial = space == std::string::npos ? "" : line.substr(space + 1), .bytes = 0};
-        place.bytes = std::strtoll(line.c_str(), nullptr, 10);
-        if (place.serial.empty() || place.bytes < 0)
-            return fail(Code::corrupt, path + " is damaged",
-                        "restore it: it says which drive has which number; with another one, the control plane takes "
-                        "one drive for another");
-        places.push_back(std::move(place));
-    }
+    auto read = read_places(path);
+    if (!read) return std::unexpected(read.error());
+    std::vector<Place> places = *std::move(read);
     bool changed = false;
     for (const nvme::Drive& drive : *there) {
         const auto bytes = static_cast<std::int64_t>(drive.bytes());
@@ -100,13 +124,19 @@ Result<std::unique_ptr<Drives>> Drives::open(DriveSettings settings) {
             changed = true;
         }
     }
+    std::vector<container::Fd> locks;
+    for (const Place& place : places) {
+        auto lock = take_drive_lock(settings.locks, place.serial);
+        if (!lock) return std::unexpected(lock.error());
+        locks.push_back(*std::move(lock));
+    }
     if (changed) {
         std::string text;
         for (const Place& place : places) text += fmt::format("{} {}\n", place.bytes, place.serial);
         if (auto written = write_whole(path, text); !written) return std::unexpected(written.error());
         if (auto synced = sync_directory(path); !synced) return std::unexpected(synced.error());
     }
-    return std::unique_ptr<Drives>{new Drives{std::move(settings), std::move(places)}};
+    return std::unique_ptr<Drives>{new Drives{std::move(settings), std::move(places), std::move(locks)}};
 }
 
 std::vector<NodeDrive> Drives::inventory() const {
@@ -119,7 +149,7 @@ std::vector<NodeDrive> Drives::inventory() const {
 std::optional<Grade> Drives::grade() const {
     const auto there = tenant_drives(settings_);
     if (!there || there->empty()) return std::nullopt;
-    return std::ranges::any_of(*there, &nvme::Drive::is_emulated) ? Grade::emulated : Grade::silicon;
+    return std::ranges::max(*there | std::views::transform(&nvme::Drive::grade));
 }
 
 Result<nvme::Drive> Drives::find(std::uint16_t number) const {
@@ -157,12 +187,12 @@ Result<nvme::Drive> Drives::find(std::uint16_t number) const {
 
 // The kernel stops nobody who erases a drive that somebody uses.
 Result<> Drives::wait_until_free(const nvme::Drive& drive) const {
-    for (int tries = free_tries;; --tries) {
+    for (const auto until = settings_.clock.now() + free_within;;) {
         const std::vector<std::string> users = nvme::users_of(settings_.tree, drive);
         if (users.empty()) return {};
         const bool may_pass = std::ranges::all_of(
             users, [](const std::string& user) { return user.find(" is open in process ") != std::string::npos; });
-        if (tries == 0 || !may_pass)
+        if (settings_.clock.now() > until || settings_.clock.stopped() || !may_pass)
             return fail(Code::conflict, fmt::format("{} is in use: {}", drive.serial, fmt::join(users, "; ")),
                         "end that; it may be no drive for tenants");
         if (settings_.clock.sleep)

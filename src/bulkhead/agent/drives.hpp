@@ -4,8 +4,11 @@
 // What is clean and what is leased is known by a drive's number, and the kernel gives out names anew at every boot. So
 // the numbers are the node's own, kept in its folder: a serial number keeps the one it had first, and a drive that is
 // gone leaves its place empty and is a fault.
+//
+// As long as this lives, no other agent has these drives, and nobody erases one by hand (drive_lock.hpp).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "bulkhead/agent/drive_lock.hpp"
 #include "bulkhead/hw/container/spec.hpp"
 #include "bulkhead/hw/nvme/erase.hpp"
 #include "bulkhead/hw/nvme/kernel_transport.hpp"
@@ -30,6 +34,7 @@ struct DriveSettings {
     std::vector<std::string> tenant;
     nvme::EraseSettings erase;
     std::string folder;  // the agent's own
+    std::string locks{drive_locks};
     nvme::Tree tree;
     std::function<Result<std::unique_ptr<nvme::Transport>>(const nvme::Tree&, const nvme::Drive&)> open =
         nvme::open_drive;
@@ -53,6 +58,8 @@ public:
     Result<std::vector<container::DeviceNode>> nodes(std::span<const std::uint16_t> drives) const;
     // What is wrong with a drive and was not so at the last look.
     std::vector<FaultReport> look();
+    // What is under way is given up, as soon as the drive's command in hand is answered.
+    void stop() { stopping_ = true; }
 
 private:
     struct Place {
@@ -63,13 +70,18 @@ private:
         std::unique_ptr<nvme::Transport> transport;
         nvme::Erasure erasure;
     };
-    Drives(DriveSettings settings, std::vector<Place> places)
-        : settings_{std::move(settings)}, places_{std::move(places)} {}
+    Drives(DriveSettings settings, std::vector<Place> places, std::vector<container::Fd> locks)
+        : settings_{std::move(settings)}, places_{std::move(places)}, locks_{std::move(locks)} {
+        settings_.clock.stop = [this] { return stopping_.load(); };
+    }
+    static Result<std::vector<Place>> read_places(const std::string& path);
     Result<nvme::Drive> find(std::uint16_t number) const;
     Result<> wait_until_free(const nvme::Drive& drive) const;
 
     DriveSettings settings_;
     std::vector<Place> places_;
+    std::vector<container::Fd> locks_;
+    std::atomic<bool> stopping_ = false;
     std::mutex mutex_;  // guards what follows
     std::map<std::uint16_t, Wiped> wiped_;
     std::map<std::uint16_t, std::string> told_;

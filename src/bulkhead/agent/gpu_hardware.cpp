@@ -123,6 +123,7 @@ GpuHardware::~GpuHardware() {
         const std::scoped_lock lock{mutex_};
         stopping_ = true;
     }
+    drives_->stop();
     watcher_.join();
     daemons_.join();
     sampler_.join();

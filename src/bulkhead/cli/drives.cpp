@@ -2,9 +2,11 @@
 // Sends nothing that changes anything.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <ostream>
 
+#include "bulkhead/agent/drive_lock.hpp"
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/mig.hpp"
 #include "bulkhead/codec/json_writer.hpp"
@@ -24,7 +26,9 @@ struct DrivesCommand {
 struct DriveLook {
     nvme::Drive drive;
     std::vector<std::string> users;
-    std::string method;  // empty: `why` says why not
+    bool taken = false;          // by an agent, or by somebody who erases it
+    bool users_unknown = false;  // nobody was seen, and not everybody could be
+    std::string method;          // empty: `why` says why not
     std::string why, remedy;
     std::string claim;
     std::vector<SkippedMethod> skipped;
@@ -33,6 +37,8 @@ struct DriveLook {
 // What the machine runs from is asked too: it is only looked at.
 DriveLook look_at_drive(const nvme::Tree& tree, const nvme::Drive& drive, const ErasePolicy& policy, bool here) {
     DriveLook look{.drive = drive, .users = nvme::users_of(tree, drive)};
+    look.users_unknown = look.users.empty() && !nvme::sees_all_processes(tree);
+    look.taken = here && agent::is_drive_taken(std::string{agent::drive_locks}, drive.serial);
     if (!here) {
         look.why = "not asked: this is another machine's description";
         return look;
@@ -64,15 +70,18 @@ void print_drives(std::ostream& out, const std::vector<DriveLook>& looks,
         rows.push_back({look.drive.serial, look.drive.model, look.drive.firmware,
                         print(ByteSize{static_cast<std::int64_t>(look.drive.bytes())}),
                         std::to_string(look.drive.namespaces.size()),
-                        look.drive.is_system ? "the machine's own"
-                        : look.users.empty() ? "free"
-                                             : "in use",
+                        look.drive.is_system  ? "the machine's own"
+                        : !look.users.empty() ? "in use"
+                        : look.taken          ? "an agent's"
+                        : look.users_unknown  ? "unknown"
+                                              : "free",
                         look.method.empty() ? "-" : look.method});
     out << aligned(rows);
     for (const DriveLook& look : looks) {
         out << fmt::format("\n{} ({}, {}){}\n", look.drive.serial, look.drive.controller, look.drive.address,
-                           look.drive.is_emulated() ? ", emulated" : "");
+                           look.drive.grade() == Grade::silicon ? "" : fmt::format(", {}", word(look.drive.grade())));
         for (const std::string& user : look.users) out << fmt::format("  {}\n", user);
+        if (look.taken) out << "  an agent has it for tenants, or somebody erases it\n";
         if (!look.claim.empty()) out << fmt::format("  {} may claim: {}\n", look.method, look.claim);
         if (!look.why.empty())
             out << fmt::format("  would not be erased: {}{}\n", look.why,
@@ -100,7 +109,7 @@ void print_drives_json(std::ostream& out, const std::vector<DriveLook>& looks,
         json.member("address", look.drive.address);
         json.member("bytes", static_cast<std::int64_t>(look.drive.bytes()));
         json.member("system", look.drive.is_system);
-        json.member("grade", word(look.drive.is_emulated() ? Grade::emulated : Grade::silicon));
+        json.member("grade", word(look.drive.grade()));
         json.key("namespaces");
         json.begin_array();
         for (const nvme::NamespaceBlock& one : look.drive.namespaces) {
@@ -116,6 +125,8 @@ void print_drives_json(std::ostream& out, const std::vector<DriveLook>& looks,
         json.begin_array();
         for (const std::string& user : look.users) json.value(user);
         json.end_array();
+        json.member("usersUnknown", look.users_unknown);
+        json.member("taken", look.taken);
         json.member("method", look.method);
         json.member("claim", look.claim);
         json.member("why", look.why);
@@ -158,6 +169,8 @@ int run_drives(const DrivesCommand& options, Context& context) {
         context.out << "this machine has no NVMe drive\n";
     else
         print_drives(context.out, looks, found->without);
+    if (std::ranges::any_of(looks, &DriveLook::users_unknown))
+        return report(context, Error{Code::denied, "who uses these drives is not shown to this user", "run as root"});
     return done;
 }
 

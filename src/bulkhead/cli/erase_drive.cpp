@@ -1,6 +1,7 @@
 // `erase-drive`: one drive, by whoever stands at the machine, before it leaves the house. What a fleet's drives need is
 // done by their agent, which signs it; this signs nothing.
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -48,7 +49,19 @@ int run_erase_drive(const EraseDriveCommand& options, Context& context) {
     if (!options.yes)
         return report(context, Error{Code::invalid, fmt::format("everything on {} would be gone", options.serial),
                                      "look with `bulkhead drives`, and say --yes"});
+    // One drive by its own number: what stands for several is for agents.
+    if (options.serial.starts_with("model:") || options.serial.starts_with('@'))
+        return report(context, Error{Code::invalid, fmt::format("\"{}\" is no serial number", options.serial),
+                                     "name one drive; `bulkhead drives` lists them"});
+    std::uint64_t seed = 0;
+    if (::getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed))
+        return report(context, Error{Code::unavailable, "the system gives no random numbers", ""});
     const FolderForNow folder;
+    if (folder.path().empty())
+        return report(context,
+                      Error{Code::unavailable,
+                            fmt::format("no folder can be made in {}", std::filesystem::temp_directory_path().string()),
+                            "see TMPDIR, and whether the disk is full"});
     agent::DriveSettings settings;
     settings.tenant = {options.serial};
     settings.erase = {.policy = *policy, .samples = options.samples};
@@ -71,7 +84,7 @@ int run_erase_drive(const EraseDriveCommand& options, Context& context) {
         line(wiped.untouched ? "refused" : "failed", wiped.why);
         return refused;
     }
-    const OperationResult read = (*drives)->verify({UnitKind::drive, 0, 0, 1, 1});
+    const OperationResult read = (*drives)->verify({UnitKind::drive, 0, 0, 1, seed});
     line("read back", read.samples);
     if (!read.ok) {
         line("failed", read.why);
@@ -91,7 +104,9 @@ void add_erase_drive(Command program, Context& context) {
     command.description(
         "Erase one NVMe drive of this machine, and read it back.\n\n"
         "For a drive that leaves the house. By the first allowed method that the drive claims to have; a method that "
-        "fails\nis not replaced by a weaker one. Refuses a drive that somebody uses, and what the machine runs from. "
+        "fails\nis not replaced by a weaker one. Refuses a drive that somebody uses or an agent has, and what the "
+        "machine runs "
+        "from. "
         "Signs nothing:\ndrives of a fleet are wiped by their agent, which does.");
     command.add_option("--serial", options->serial, "Its serial number; `bulkhead drives` lists them.")
         .required()

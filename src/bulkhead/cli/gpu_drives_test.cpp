@@ -2,6 +2,7 @@
 // The machine is one of testdata/nvme and its drives are scripted; everything between is what runs on a node.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
@@ -23,6 +24,7 @@ protected:
         settings_.drives.tenant = {"LAB-NVME-0", "LAB-NVME-1"};
         settings_.drives.tree = machine_.tree();
         settings_.drives.erase.samples = 100;
+        settings_.drives.locks = machine_.folder() / "locks";
         settings_.drives.clock.sleep = [](std::chrono::milliseconds) {};
         settings_.drives.open = [this](const nvme::Tree&,
                                        const nvme::Drive& drive) -> Result<std::unique_ptr<nvme::Transport>> {
@@ -88,6 +90,22 @@ TEST_F(GpuDrives, drives_are_erased_side_by_side_and_beside_a_gpu) {
     for (const OperationResult& result : results_) EXPECT_TRUE(result.ok) << result.why;
     EXPECT_TRUE(carry(Verify{UnitKind::drive, 0, 0, 1, 5}).ok);
     EXPECT_TRUE(carry(Verify{UnitKind::drive, 1, 0, 1, 5}).ok);
+}
+
+TEST_F(GpuDrives, an_agent_that_stops_does_not_wait_for_hours_of_erasing) {
+    scripted_["LAB-NVME-0"].sanicap = 1;
+    scripted_["LAB-NVME-0"].hangs = true;
+    std::atomic<bool> waits = false;
+    settings_.drives.clock.now = [] { return std::chrono::steady_clock::time_point{}; };  // no deadline comes
+    settings_.drives.clock.sleep = [&](std::chrono::milliseconds) {
+        waits = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    };
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    ASSERT_TRUE(hardware_->begin({}, {101, Wipe{UnitKind::drive, 0, 0, 1}}));
+    ASSERT_TRUE(eventually([&] { return waits.load(); }));
+    hardware_.reset();  // returns
 }
 
 TEST_F(GpuDrives, one_that_is_pulled_is_a_fault) {

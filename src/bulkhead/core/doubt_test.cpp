@@ -47,7 +47,7 @@ struct Silent {
         const Key key = key_in_rows();
         plane.event(AgentReport{"n0", plane.nodes["n0"]->session, {1'000, LeaseReport{key, PartPhase::stopped, {}}}});
         statement = {.node = "n0",
-                     .device = "GPU-1",
+                     .device = kind == UnitKind::drive ? plane.node("n0").status.drives.at(0).serial : "GPU-1",
                      .unit = unit_text(task.kind, task.device, task.start, task.size),
                      .lease = task.lease,
                      .tenants = task.tenants,
@@ -118,6 +118,55 @@ TEST(Evidence, of_an_emulated_drive_counts_in_a_simulated_fleet_and_that_of_sili
         node.answer();
         EXPECT_EQ(node.plane.node("n0").status.drives[0].state, state) << word(grade);
     }
+}
+
+TEST(Evidence, of_another_drive_than_the_one_of_that_number_does_not_count) {
+    Silent node{UnitKind::drive};
+    node.statement.device = "SIM-n0-9";
+    node.answer();
+    EXPECT_EQ(node.plane.node("n0").status.drives[0].state, CleanState::quarantined);
+    EXPECT_EQ(node.plane.logged("wipe-failed"), 1);
+}
+
+// What is known of an index is about the device that was there.
+struct Swapped {
+    Plane plane{1};
+    CleanState drive() const { return plane.node("n0").status.drives.at(0).state; }
+    CleanState function() const { return plane.node("n0").status.functions.at(0).state; }
+    void swap() {
+        Plane::Node& node = *plane.nodes["n0"];
+        Hello hello = node.executor->hello(node.model.inventory(), node.model.boot_id());
+        hello.inventory.drives.at(0).serial = "ANOTHER";
+        hello.inventory.functions.at(0).address = "0000:99:00.1";
+        node.session += 1'000;
+        node.reachable = false;
+        plane.event(AgentHello{"n0", node.session, hello});
+    }
+};
+
+TEST(Identity, a_clean_index_where_another_device_answers_is_wiped_before_anybody_has_it) {
+    Swapped node;
+    ASSERT_EQ(node.drive(), CleanState::available);
+    ASSERT_EQ(node.function(), CleanState::available);
+    node.swap();
+    EXPECT_EQ(node.drive(), CleanState::sanitizing);
+    EXPECT_EQ(node.function(), CleanState::sanitizing);
+    EXPECT_EQ(node.plane.node("n0").status.drives[0].serial, "ANOTHER");
+}
+
+TEST(Identity, where_a_tenants_device_went_its_lease_ends_and_the_one_in_its_place_stays_out_of_use) {
+    Swapped node;
+    EXPECT_TRUE(node.plane.apply(tenant("acme")).outcome);
+    EXPECT_TRUE(
+        node.plane.apply(work_of("train", "acme", "gpu: {count: 1, mechanism: whole}, storage: {localNvme: 1Gi}"))
+            .outcome);
+    node.plane.settle();
+    ASSERT_EQ(node.drive(), CleanState::in_use);
+    const int quarantined = node.plane.logged("quarantined"), ending = node.plane.logged("lease-ending");
+    node.swap();
+    EXPECT_EQ(node.drive(), CleanState::quarantined) << "no wipe of this drive shows that the tenant's data is gone";
+    EXPECT_EQ(node.plane.logged("quarantined"), quarantined + 1);
+    EXPECT_EQ(node.plane.logged("lease-ending"), ending + 1);
 }
 
 TEST(Evidence, is_asked_for_again_where_the_node_has_gone_beyond_the_ticket) {

@@ -178,6 +178,14 @@ Result<evidence::WipeStatement> check_evidence(const Core::State& state, const N
         return fail(Code::invalid, "the statement names another lease or other tenants than the order did");
     if (ordered.burn_in && report.verified && statement->method.find("burn-in") == std::string::npos)
         return fail(Code::invalid, "a burn-in was ordered, and the statement says nothing of one");
+    // A number is a place; what was wiped is a drive.
+    if (device.kind == UnitKind::drive && report.verified) {
+        const std::vector<NodeDrive>& drives = node.object.status.drives;
+        const std::string known = device.index < drives.size() ? drives[device.index].serial : "";
+        if (statement->device != known)
+            return fail(Code::invalid, fmt::format("the statement is about drive {}, and {} of {} is {}",
+                                                   statement->device, unit, node.object.metadata.name, known));
+    }
     // Its drives may be a software machine's, behind a real kernel's driver.
     const bool may_be_emulated = device.kind == UnitKind::drive || device.kind == UnitKind::vf;
     const bool by_emulation = may_be_emulated && statement->grade == Grade::emulated;

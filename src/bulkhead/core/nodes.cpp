@@ -38,6 +38,43 @@ std::size_t slices_of(const std::string& model) {
     return 1;
 }
 
+void doubt_wipe(Turn& turn, NodeRun& node, Device& device, Key ticket);
+
+// A drive by its serial number, a function by its address: where another one answers to the same index, what we know is
+// about the one that was there. What was clean is wiped again; where somebody's dirt was, it went with the other, and
+// no wipe of this one shows that it is gone: it stays out of use until a person has looked.
+void doubt_who_is_another(Turn& turn, NodeRun& node, std::vector<Device>& list, const std::vector<std::string>& before,
+                          const std::vector<std::string>& now) {
+    for (std::size_t i = 0; i < list.size() && i < before.size() && i < now.size(); ++i) {
+        if (before[i] == now[i]) continue;
+        Device& device = list[i];
+        if (std::ranges::any_of(device.units, [](const Unit& unit) {
+                return !unit.tenants.empty() || unit.state == UnitState::reserved || unit.state == UnitState::in_use;
+            }))
+            on_fault_report(
+                turn, node,
+                {.kind = device.kind,
+                 .device = device.index,
+                 .why = fmt::format("{} is in the place of {}", now[i].substr(0, 64), before[i].substr(0, 64))});
+        for (std::size_t at = 0; at < device.units.size(); ++at) {
+            if (device.units[at].state == UnitState::available) change_unit(turn, node, device, at, UnitEvent::doubt);
+            if (device.units[at].state == UnitState::sanitizing)
+                doubt_wipe(turn, node, device, device.units[at].ticket);
+        }
+    }
+}
+
+std::vector<std::string> names_of(const std::vector<NodeDrive>& drives) {
+    std::vector<std::string> names;
+    for (const NodeDrive& drive : drives) names.push_back(drive.serial);
+    return names;
+}
+std::vector<std::string> names_of(const std::vector<NodeFunction>& functions) {
+    std::vector<std::string> names;
+    for (const NodeFunction& function : functions) names.push_back(function.address);
+    return names;
+}
+
 void fit_devices(Turn& turn, NodeRun& node, std::vector<Device>& list, UnitKind kind,
                  const std::vector<std::size_t>& sizes) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -71,6 +108,9 @@ void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory) {
     fit_devices(turn, node, node.gpus, UnitKind::memory, gpus);
     fit_devices(turn, node, node.drives, UnitKind::drive, std::vector<std::size_t>(inventory.drives.size(), 1));
     fit_devices(turn, node, node.functions, UnitKind::vf, std::vector<std::size_t>(inventory.functions.size(), 1));
+    const GpuNodeStatus& known = node.object.status;
+    doubt_who_is_another(turn, node, node.drives, names_of(known.drives), names_of(inventory.drives));
+    doubt_who_is_another(turn, node, node.functions, names_of(known.functions), names_of(inventory.functions));
     if (node.host.units.empty()) {
         node.host.row = turn.state.fresh_key();
         node.host.units.assign(1, Unit{});

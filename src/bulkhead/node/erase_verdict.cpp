@@ -89,6 +89,16 @@ bool BeforeImages::was_anywhere(std::string_view bytes) const {
     return !bytes.empty() && !is_constant(bytes) && by_hash_.contains(hash(bytes));
 }
 
+bool BeforeImages::kept_any_of(std::uint32_t nsid) const {
+    const auto first = hashes_.lower_bound({nsid, 0});
+    return first != hashes_.end() && first->first.nsid == nsid;
+}
+
+std::size_t EraseVerdict::told(std::uint32_t nsid) const {
+    const auto found = told_.find(nsid);
+    return found != told_.end() ? found->second : 0;
+}
+
 void EraseVerdict::fault(DrivePlace place, std::string_view what) {
     ++faults_;
     if (first_fault_.empty()) first_fault_ = fmt::format("{} {}", print_place(place), what);
@@ -107,14 +117,27 @@ void EraseVerdict::read(DrivePlace place, std::string_view bytes, Deallocated pr
     switch (contents_of(bytes)) {
         case Contents::zeros:
             ++zeros_;
+            ++told_[place.nsid];
             return;
         case Contents::ones:
             ++ones_;
+            // A drive may deallocate what it has overwritten.
+            if (method_ == EraseMethod::host_zeroes ||
+                (method_ == EraseMethod::sanitize_overwrite && promised != Deallocated::ones))
+                return residue("holds ones, and was overwritten with zeros");
+            ++told_[place.nsid];
             return;
         case Contents::noise:
             ++noise_;
+            if (method_ == EraseMethod::host_zeroes || method_ == EraseMethod::sanitize_overwrite)
+                return residue("holds noise, and was overwritten with zeros");
             if (promised != Deallocated::unknown)
-                residue("holds noise, and the drive says that erased blocks read as a constant");
+                return residue("holds noise, and the drive says that erased blocks read as a constant");
+            if (!before_.kept_any_of(place.nsid))
+                return fault(place,
+                             "holds noise, and nothing of its namespace is known from before that it could be "
+                             "told from");
+            if (before_.kept_at(place)) ++told_[place.nsid];
             return;
         case Contents::data:
             return residue("holds what looks like data");

@@ -1,7 +1,9 @@
 // Whether a drive is empty, judged by what was read from it before and after. What was there before is kept as keyed
-// hashes only, so that the judge holds nothing of the tenant's. Zeros and ones pass; noise passes where the drive does
-// not promise zeros, because a drive that lost its key deciphers what is left to noise; what was there before passes
-// never, nor does anything that looks like data, nor what cannot be read.
+// hashes only, so that the judge holds nothing of the tenant's. Zeros and ones pass. Noise passes where the drive does
+// not promise zeros, because a drive that lost its key deciphers what is left to noise; but a tenant's own ciphertext
+// is noise too, so that it passes only in a namespace of which something was kept to compare with, and never after an
+// overwrite, which leaves zeros. What was there before passes never, nor does anything that looks like data, nor what
+// cannot be read.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "bulkhead/base/hash.hpp"
+#include "bulkhead/node/erase_plan.hpp"
 
 namespace bulkhead {
 
@@ -38,6 +41,8 @@ public:
     bool was_anywhere(std::string_view bytes) const;
     const std::vector<DrivePlace>& places() const { return places_; }  // all that were looked at, in that order
     std::size_t kept() const { return hashes_.size(); }
+    bool kept_at(DrivePlace place) const { return hashes_.contains(place); }
+    bool kept_any_of(std::uint32_t nsid) const;
     std::size_t unread() const { return unread_; }
 
 private:
@@ -52,7 +57,7 @@ private:
 // Fed with everything that was read afterwards.
 class EraseVerdict {
 public:
-    explicit EraseVerdict(const BeforeImages& before) : before_{before} {}
+    EraseVerdict(const BeforeImages& before, EraseMethod method) : before_{before}, method_{method} {}
     void read(DrivePlace place, std::string_view bytes, Deallocated promised);
     void unreadable(DrivePlace place, std::string_view why);
 
@@ -65,10 +70,15 @@ public:
     std::size_t zeros() const { return zeros_; }
     std::size_t ones() const { return ones_; }
     std::size_t noise() const { return noise_; }
+    // Places of a namespace that would have shown it, had they kept what they held: what reads as a constant, and noise
+    // where there is something to compare it with.
+    std::size_t told(std::uint32_t nsid) const;
 
 private:
     void fault(DrivePlace place, std::string_view what);
     const BeforeImages& before_;
+    EraseMethod method_;
+    std::map<std::uint32_t, std::size_t> told_;
     std::size_t looks_ = 0, zeros_ = 0, ones_ = 0, noise_ = 0, faults_ = 0;
     std::int64_t bytes_ = 0, residue_ = 0;
     std::string first_fault_;

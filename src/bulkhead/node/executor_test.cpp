@@ -414,6 +414,18 @@ TEST(Executor, residue_is_wiped_once_more_and_the_evidence_says_so) {
     EXPECT_EQ(statement_in(rig.last<WipeReport>()).method, "model fill, second pass");
 }
 
+// A second pass would look elsewhere, and could miss what this one has met.
+TEST(Executor, a_drive_that_kept_something_has_failed_and_is_not_tried_until_it_passes) {
+    Rig rig;
+    rig.model.faults({UnitKind::drive, 0}).lie = 1;
+    const std::size_t before = rig.operations<Wipe>().size();
+    rig.order(Sanitize{.wipes = {{UnitKind::drive, 0, 0, 1, rig.key()}}});
+    EXPECT_FALSE(rig.last<WipeReport>().verified);
+    EXPECT_THAT(rig.last<WipeReport>().why, HasSubstr("bytes were left"));
+    EXPECT_EQ(statement_in(rig.last<WipeReport>()).result, evidence::WipeResult::failed);
+    EXPECT_EQ(rig.operations<Wipe>().size(), before + 1);
+}
+
 TEST(Executor, residue_after_the_second_pass_fails) {
     Rig rig;
     rig.model.faults({UnitKind::memory, 0}).lie = 2;

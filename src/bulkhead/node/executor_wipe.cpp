@@ -1,9 +1,10 @@
 // Wipe, read back, sign. Different devices are wiped side by side, the wipes of one device in the order of their
 // tickets. A reboot of the host waits until nothing else is going on, and nothing begins before it is over.
 //
-// A wipe that left something behind is done once more. Where that does not help, and where the operator allows it, a
-// GPU that nobody is on is reset, and wiped again. The evidence names each rung; nothing else is ever tried again under
-// the same ticket.
+// A wipe that left something behind is done once more, of anything but a drive: there a second pass looks at other
+// places, and might not meet again what the first has seen. Where that does not help, and where the operator allows it,
+// a GPU that nobody is on is reset, and wiped again. The evidence names each rung; nothing else is ever tried again
+// under the same ticket.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,7 +31,9 @@ WipeReport report_of(const WipeTask& task, bool verified, std::string why) {
 // In a statement, which is lines of text; what a program printed may be anything.
 constexpr std::size_t words_of_a_drive_max = 500;
 std::string one_line(std::string_view text, std::size_t most = 200) {
-    std::string line{text.substr(0, most)};
+    constexpr std::string_view cut = " [cut]";
+    std::string line{text.size() <= most ? text : text.substr(0, most - cut.size())};
+    if (text.size() > most) line += cut;
     for (char& byte : line)
         if (byte < ' ' || byte > '~') byte = byte == '\n' || byte == '\t' ? ' ' : '?';
     return line;
@@ -192,6 +195,11 @@ void Executor::wipe_answered(Instant now, Outcome& out, const Flight& flight, co
             result.bytes);
     if (ordered.task.burn_in && work.drained)
         return answer_wipe(now, out, flight.ticket, "it was drained anew while its burn-in ran", result.bytes);
+    if (result.bytes_residue != 0 && verify.kind == UnitKind::drive)
+        return answer_wipe(now, out, flight.ticket,
+                           result.why.empty() ? fmt::format("{} bytes were left", result.bytes_residue)
+                                              : fmt::format("{} bytes were left: {}", result.bytes_residue, result.why),
+                           result.bytes);
     if (result.bytes_residue != 0) {
         if (work.second_pass || ledger_.wipes.at(flight.ticket).second_pass)
             return not_clean(now, out, flight,

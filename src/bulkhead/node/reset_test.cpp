@@ -49,7 +49,8 @@ TEST(NodeReset, the_evidence_says_how_it_went) {
          "a GPU reset failed: gpu0: input/output error", false},
         {"what a program printed becomes one line", answer("nvidia-smi ended\nwith \xff status", false),
          "a GPU reset failed: nvidia-smi ended with ? status", false},
-        {"however long", answer(std::string(5'000, 'x'), false), "a GPU reset failed: " + std::string(200, 'x'), false},
+        {"and says where it was cut", answer(std::string(5'000, 'x'), false),
+         "a GPU reset failed: " + std::string(194, 'x') + " [cut]", false},
         {"it did not answer",
          [=](Rig& rig) {
              rig.model.faults(gpu).hang = 1;

@@ -127,7 +127,6 @@ TEST(LibvirtDomain, leases_of_any_shape_become_domains_that_libvirt_accepts) {
         const GpuNode node = any_node();
         const auto gpus = any_of(8, 1);
         GpuLease lease = machine_lease(gpus);
-        for (const std::int64_t drive : any_of(4, 0)) lease.spec.drives.push_back({"node-1", drive});
         for (const std::int64_t function : any_of(4, 0)) lease.spec.functions.push_back({"node-1", function});
         MachinePlaces places{.boots_disk = *rc::gen::arbitrary<bool>()};
         places.architecture = *rc::gen::element(Architecture::amd64, Architecture::arm64);
@@ -228,6 +227,13 @@ TEST(LibvirtLease, what_is_no_machine_of_this_node_is_refused) {
     lease.spec.tier = Tier::container;
     EXPECT_EQ(domain_of({lease, node}, {}).error().code, Code::conflict);
     lease.spec.tier = Tier::vm;
+    node.status.topology = {{.gpu = 0, .bus = "0000:01:00.0"}};
+    EXPECT_TRUE(domain_of({lease, node}, {}));
+    lease.spec.drives = {{"node-2", 0}};
+    EXPECT_TRUE(domain_of({lease, node}, {})) << "of another machine of the gang";
+    lease.spec.drives = {{"node-1", 0}};
+    EXPECT_EQ(domain_of({lease, node}, {}).error().code, Code::conflict) << "no path leads to this very drive for sure";
+    lease.spec.drives.clear();
     node.metadata.name = "node-2";
     EXPECT_EQ(domain_of({lease, node}, {}).error().code, Code::not_found);
 }

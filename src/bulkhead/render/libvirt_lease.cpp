@@ -23,8 +23,7 @@ std::int64_t gpus_on(const GpuNodeStatus& node) {
     return count;
 }
 
-Result<> add_devices(DomainSpec& spec, const LeaseHere& here, const std::set<std::int64_t>& gpus,
-                     const MachinePlaces& places) {
+Result<> add_devices(DomainSpec& spec, const LeaseHere& here, const std::set<std::int64_t>& gpus) {
     const GpuNodeStatus& node = here.node.status;
     for (const std::int64_t gpu : gpus) {
         const GpuPosition* const position = position_of(node, gpu);
@@ -45,16 +44,14 @@ Result<> add_devices(DomainSpec& spec, const LeaseHere& here, const std::set<std
         if (!address) return std::unexpected(address.error());
         spec.devices.push_back(*address);
     }
-    for (const LeasedDevice& drive : here.lease.spec.drives) {
-        if (drive.node != here.node.metadata.name) continue;
-        if (std::cmp_greater_equal(drive.index, node.drives.size()))
-            return fail(Code::unavailable, fmt::format("node {} has no drive {} any more", drive.node, drive.index),
-                        "");
-        const std::string& serial = node.drives[static_cast<std::size_t>(drive.index)].serial;
-        spec.disks.push_back({.path = fmt::format("{}/{}", places.drives, serial),
-                              .block = true,
-                              .serial = fmt::format("drive-{}", drive.index)});
-    }
+    // A domain names a disk by a path, and the kernel gives drives other names at every boot: until somebody on the
+    // node keeps a path for each serial number, it would be a path to whatever is there.
+    for (const LeasedDevice& drive : here.lease.spec.drives)
+        if (drive.node == here.node.metadata.name)
+            return fail(Code::conflict,
+                        fmt::format("lease {} has drive {} of node {}, and machines are given no drives yet",
+                                    here.lease.metadata.name, drive.index, drive.node),
+                        "ask for local NVMe in the tier process or container");
     return {};
 }
 
@@ -132,7 +129,7 @@ Result<DomainSpec> domain_of(const LeaseHere& here, const MachinePlaces& places)
                     .node = here.node.metadata.name,
                     .architecture = places.architecture,
                     .emulated = places.emulated};
-    if (const auto added = add_devices(spec, here, gpus, places); !added) return std::unexpected(added.error());
+    if (const auto added = add_devices(spec, here, gpus); !added) return std::unexpected(added.error());
     const std::int64_t tasks =
         lease.tasks.value_or(1) * slices_here / std::max<std::int64_t>(std::ssize(lease.slices), 1);
     const auto per_task = [&](std::int64_t each) { return each * std::max<std::int64_t>(tasks, 1); };

@@ -1,6 +1,7 @@
 #include "bulkhead/hw/nvme/discover.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <set>
@@ -13,7 +14,9 @@ namespace bulkhead::nvme {
 
 namespace {
 
-constexpr std::uint16_t qemu_vendor = 0x1B36;
+// Red Hat (QEMU's controller), VMware, VirtualBox: software. Amazon, Google, Microsoft: something of their own.
+constexpr auto emulators = std::to_array<std::uint16_t>({0x1B36, 0x15AD, 0x80EE});
+constexpr auto clouds = std::to_array<std::uint16_t>({0x1D0F, 0x1AE0, 0x1414});
 
 bool all_digits(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -63,6 +66,7 @@ Drive drive_of(const Tree& tree, const std::string& name) {
                 .controller = name,
                 .address = first_line_of(folder + "/address"),
                 .state = first_line_of(folder + "/state"),
+                .transport = first_line_of(folder + "/transport"),
                 .vendor = static_cast<std::uint16_t>(
                     parse_number(first_line_of(folder + "/device/vendor"), 16).value_or(0) & 0xFFFFU),
                 .namespaces = {},
@@ -82,7 +86,11 @@ std::uint64_t Drive::bytes() const {
     return sum;
 }
 
-bool Drive::is_emulated() const { return vendor == qemu_vendor || model == "QEMU NVMe Ctrl"; }
+Grade Drive::grade() const {
+    if (std::ranges::find(emulators, vendor) != emulators.end() || model == "QEMU NVMe Ctrl") return Grade::emulated;
+    if (transport != "pcie" || vendor == 0 || std::ranges::find(clouds, vendor) != clouds.end()) return Grade::assumed;
+    return Grade::silicon;
+}
 
 Result<Found> discover(const Tree& tree) {
     Found found;

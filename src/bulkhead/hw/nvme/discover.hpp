@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bulkhead/base/result.hpp"
+#include "bulkhead/model/terms.hpp"
 
 namespace bulkhead::nvme {
 
@@ -34,12 +35,15 @@ struct Drive {
     std::string controller;  // nvme0: the name of its admin node, now
     std::string address;     // 0000:03:00.0
     std::string state;       // live
+    std::string transport;   // pcie, tcp, ...
     std::uint16_t vendor = 0;
     std::vector<NamespaceBlock> namespaces;  // that have a block device, by id
     bool is_system = false;                  // the machine itself runs from it
     std::uint64_t bytes() const;
-    // QEMU's controller, by its maker's number at the bus or by its name: what it does shows no silicon.
-    bool is_emulated() const;
+    // `silicon` for a controller at this machine's bus whose maker makes drives. Emulators' own are `emulated`, by
+    // their maker's number or their name. What is behind a network, or behind a cloud's controller, nobody here can
+    // tell: `assumed`. A machine that is virtual itself may lie about all of it.
+    Grade grade() const;
     friend bool operator==(const Drive&, const Drive&) = default;
 };
 

@@ -38,7 +38,7 @@ TEST(Discover, drives_are_known_by_serial_and_namespaces_by_id_whatever_their_na
     EXPECT_EQ(b.namespaces[0].partitions, (std::vector<BlockDevice>{{"nvme0n2p1", 259, 2}}));
     EXPECT_EQ(b.namespaces[1].device.name, "nvme0n1");
     EXPECT_EQ(b.bytes(), (4096u + 2048u) * 512u);
-    EXPECT_FALSE(b.is_emulated());
+    EXPECT_EQ(b.grade(), Grade::silicon);
 }
 
 TEST(Discover, a_path_of_several_leads_to_its_head) {
@@ -62,9 +62,26 @@ TEST(Discover, a_controller_that_a_virtual_machine_has_is_named) {
 
 TEST(Discover, emulated_controllers_are_told_from_silicon) {
     UnpackedTree machine{"lab"};
-    EXPECT_TRUE(drive_named(machine, "LAB-NVME-0").is_emulated());
+    EXPECT_EQ(drive_named(machine, "LAB-NVME-0").grade(), Grade::emulated);
     machine.put("sys/class/nvme/nvme1/model", "Renamed");
-    EXPECT_TRUE(drive_named(machine, "LAB-NVME-0").is_emulated()) << "by its maker at the bus";
+    EXPECT_EQ(drive_named(machine, "LAB-NVME-0").grade(), Grade::emulated) << "by its maker at the bus";
+}
+
+TEST(Discover, what_is_behind_a_network_or_a_clouds_controller_is_not_called_silicon) {
+    struct Row {
+        std::string vendor, transport;
+        Grade grade;
+    };
+    for (const Row& row :
+         {Row{"0x144d", "pcie", Grade::silicon}, Row{"0x15ad", "pcie", Grade::emulated},
+          Row{"0x80ee", "pcie", Grade::emulated}, Row{"0x1d0f", "pcie", Grade::assumed},
+          Row{"0x1ae0", "pcie", Grade::assumed}, Row{"0x1414", "pcie", Grade::assumed},
+          Row{"0x144d", "tcp", Grade::assumed}, Row{"", "pcie", Grade::assumed}, Row{"0x144d", "", Grade::assumed}}) {
+        UnpackedTree machine{"server"};
+        machine.put("sys/class/nvme/nvme2/device/vendor", row.vendor);
+        machine.put("sys/class/nvme/nvme2/transport", row.transport);
+        EXPECT_EQ(drive_named(machine, "TENANT-A").grade(), row.grade) << row.vendor << " " << row.transport;
+    }
 }
 
 TEST(Discover, a_machine_without_drives_has_none) {

@@ -34,6 +34,11 @@ seconds patience_for(const SanitizeLog& log, std::uint32_t cdw10) {
     return action == 4 ? seconds{600} : seconds{4 * 3600};
 }
 
+std::unexpected<Error> given_up() {
+    return fail(Code::unavailable, "the agent was stopped in the middle of the erase",
+                "it is begun anew when the agent is back");
+}
+
 std::string print_command(const EraseCommand& command) {
     return fmt::format("admin {:02X}h nsid {:X}h cdw10 {:08X}h", command.opcode, command.nsid, command.cdw10);
 }
@@ -41,7 +46,7 @@ std::string print_command(const EraseCommand& command) {
 class Eraser {
 public:
     Eraser(Transport& drive, const EraseSettings& settings, const EraseSecret& secret, const EraseClock& clock)
-        : drive_{drive}, settings_{settings}, secret_{secret}, clock_{clock} {}
+        : drive_{drive}, settings_{settings}, secret_{secret}, clock_{clock}, began_{clock.now()} {}
 
     Erasure run() {
         done_.untouched = true;
@@ -78,6 +83,7 @@ private:
         }
         if (!finished) {
             done_.before = look_before();
+            if (clock_.stopped()) return given_up();
             done_.untouched = false;
             if (auto sent = send(*plan); !sent) return sent;
         }
@@ -120,6 +126,8 @@ private:
         const bool ours = plan.commands.size() == 1 && plan.commands[0].opcode == sanitize_opcode &&
                           plan.commands[0].cdw10 == log->scdw10;
         if (!ours || !log->succeeded() || !log->nothing_written_since()) return false;
+        // What was there before is gone with whoever looked: anything but a constant has to be shown to change.
+        if (const BeforeImages left = look_before(); left.kept() != 0 || left.unread() != 0) return false;
         done_.command = print_command(plan.commands[0]) + ", sent earlier and waited for";
         done_.status = print(*log);
         return true;
@@ -127,10 +135,11 @@ private:
 
     // Until it no longer goes on. A controller that is being reset, or is away, is asked again.
     Result<SanitizeLog> wait(const SanitizeLog& first, std::uint32_t cdw10) {
-        const seconds patience = patience_for(first, cdw10);
+        const seconds patience = std::min(patience_for(first, cdw10), time_left());
         const Clock::time_point until = clock_.now() + patience;
         Result<SanitizeLog> log = first;
         while (!log || log->state() == SanitizeLog::State::in_progress) {
+            if (clock_.stopped()) return given_up();
             if (clock_.now() > until) {
                 if (log) done_.status = print(*log);
                 return fail(Code::timeout,
@@ -145,14 +154,26 @@ private:
         return log;
     }
 
+    seconds time_left() const {
+        return std::max(std::chrono::duration_cast<seconds>(began_ + erase_at_most - clock_.now()), seconds{0});
+    }
+    Result<> go_on(std::string_view doing) const {
+        if (clock_.stopped()) return given_up();
+        if (time_left() > seconds{0}) return {};
+        return fail(Code::timeout, fmt::format("{} has not ended within {} s", doing, erase_at_most.count()),
+                    "order the wipe again, by another method (--erase) if this one is too slow");
+    }
+
     Result<> send(const ErasePlan& plan) {
         if (plan.method == EraseMethod::host_zeroes) return write_zeroes(plan);
         for (const EraseCommand& command : plan.commands) {
+            if (auto may = go_on("Format of all namespaces"); !may) return may;
             done_.command += fmt::format("{}{}", done_.command.empty() ? "" : "; ", print_command(command));
             const bool sanitizes = command.opcode == sanitize_opcode;
-            const seconds patience = sanitizes                                   ? seconds{60}
-                                     : plan.method == EraseMethod::format_crypto ? format_crypto_patience
-                                                                                 : format_erase_patience;
+            const seconds patience = std::min(sanitizes                                   ? seconds{60}
+                                              : plan.method == EraseMethod::format_crypto ? format_crypto_patience
+                                                                                          : format_erase_patience,
+                                              time_left());
             const auto answered = drive_.admin(
                 {.opcode = command.opcode, .nsid = command.nsid, .cdw10 = command.cdw10, .timeout = patience});
             if (!answered) {
@@ -197,9 +218,12 @@ private:
         for (const std::uint32_t id : plan.covers) {
             const std::uint64_t size = done_.facts.pages.at(id).bytes();
             for (std::uint64_t at = 0; at < size; at += zeroes.size()) {
+                if (auto may = go_on("overwriting by the host"); !may) return may;
                 const auto piece = std::span{zeroes}.first(std::min<std::uint64_t>(zeroes.size(), size - at));
                 if (auto written = drive_.write(id, at, piece); !written) return written;
             }
+            // What the drive has in a cache that forgets is not overwritten yet.
+            if (auto kept = drive_.flush(id); !kept) return kept;
         }
         done_.status = "written";
         return {};
@@ -217,11 +241,13 @@ private:
             const auto twice = std::ranges::unique(places);
             places.erase(twice.begin(), twice.end());
             std::vector<std::uint8_t> bytes(space.piece());
-            for (const std::uint64_t at : places)
+            for (const std::uint64_t at : places) {
+                if (clock_.stopped()) return before;
                 if (drive_.read(id, at, bytes))
                     before.saw({id, at}, bytes_of(bytes));
                 else
                     before.could_not_read({id, at});
+            }
         }
         return before;
     }
@@ -230,6 +256,7 @@ private:
     const EraseSettings& settings_;
     const EraseSecret& secret_;
     const EraseClock& clock_;
+    Clock::time_point began_;
     Erasure done_;
     bool unreadable_ = false;
 };
@@ -240,12 +267,14 @@ Erasure erase(Transport& drive, const EraseSettings& settings, const EraseSecret
     return Eraser{drive, settings, secret, clock}.run();
 }
 
-EraseVerdict verify(Transport& drive, const Erasure& erasure, std::size_t samples, std::uint64_t seed) {
-    EraseVerdict verdict{erasure.before};
+EraseVerdict verify(Transport& drive, const Erasure& erasure, std::size_t samples, std::uint64_t seed,
+                    const EraseClock& clock) {
+    EraseVerdict verdict{erasure.before, erasure.method};
     std::vector<std::uint8_t> bytes;
     std::set<DrivePlace> seen;
     const auto look = [&](DrivePlace place) {
         if (!seen.insert(place).second) return;
+        if (clock.stopped()) return verdict.unreadable(place, given_up().error().what);
         const NamespacePage& page = erasure.facts.pages.at(place.nsid);
         bytes.assign(SampleSpace{page.bytes(), page.block_bytes}.piece(), 0);
         if (const auto got = drive.read(place.nsid, place.offset, bytes))
@@ -263,13 +292,20 @@ EraseVerdict verify(Transport& drive, const Erasure& erasure, std::size_t sample
     return verdict;
 }
 
-std::string print_samples(const Erasure& erasure, const EraseVerdict& verdict, std::size_t samples) {
+std::string print_samples(const Erasure& erasure, const EraseVerdict& verdict) {
     const BeforeImages& before = erasure.before;
     constexpr double fraction = 0.01;
+    std::size_t samples = erasure.covers.empty() ? 0 : verdict.looks();
+    for (const std::uint32_t id : erasure.covers) {
+        const NamespacePage& page = erasure.facts.pages.at(id);
+        // Those at known places are not at random.
+        const std::size_t known = boundary_places({page.bytes(), page.block_bytes}).size(), told = verdict.told(id);
+        samples = std::min(samples, told > known ? told - known : 0);
+    }
     return fmt::format(
         "{} places looked at before, {} of them not empty, {} unreadable; {} looked at after: {} zeros, {} ones, {} "
-        "noise; had {}% of a namespace kept its contents, {} places at random would all have missed it with "
-        "probability {:.1e}; spare cells are beyond reading",
+        "noise; had {}% of a namespace kept its contents, the {} places at random that could have told would all have "
+        "missed it with probability {:.1e}; spare cells are beyond reading",
         before.places().size(), before.kept(), before.unread(), verdict.looks(), verdict.zeros(), verdict.ones(),
         verdict.noise(), fraction * 100, samples, miss_chance(fraction, samples));
 }

@@ -3,7 +3,8 @@
 // back. Nothing is decided here: a method that fails has failed, and no other is tried in its place.
 //
 // Sanitize survives a loss of power and goes on by itself. One that is under way when a drive is looked at is waited
-// for, and counts when its log names the very command that was planned and says that nothing was written since.
+// for, and counts when its log names the very command that was planned, says that nothing was written since, and the
+// drive reads as empty: what it held before is no longer known. Otherwise the command is sent again.
 #pragma once
 
 #include <chrono>
@@ -24,7 +25,14 @@ namespace bulkhead::nvme {
 struct EraseClock {
     std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
     std::function<void(std::chrono::milliseconds)> sleep;  // empty: as long as it says
+    // True: whoever asked is going. What is under way is given up between two commands, reads or writes; a command that
+    // the kernel has passed on is not called back. Empty: nobody is.
+    std::function<bool()> stop = {};
+    bool stopped() const { return stop && stop(); }
 };
+
+// All of an erase ends by then: whoever ordered it (node/executor.hpp) waits for six hours.
+inline constexpr std::chrono::seconds erase_at_most{5 * 3600};
 
 struct DriveFacts {
     Controller controller;
@@ -60,8 +68,10 @@ struct Erasure {
 Erasure erase(Transport& drive, const EraseSettings& settings, const EraseSecret& secret, const EraseClock& clock);
 
 // Reads the places that were looked at before, both ends, and as many others that the seed chooses.
-EraseVerdict verify(Transport& drive, const Erasure& erasure, std::size_t samples, std::uint64_t seed);
-// "2010 places of 4096 bytes before, 1990 of them not empty, ..."
-std::string print_samples(const Erasure& erasure, const EraseVerdict& verdict, std::size_t samples);
+EraseVerdict verify(Transport& drive, const Erasure& erasure, std::size_t samples, std::uint64_t seed,
+                    const EraseClock& clock = {});
+// "2010 places looked at before, 1990 of them not empty, ..."; and how likely it is that all places at random which
+// could have told would have missed a hundredth of the namespace that was looked at least.
+std::string print_samples(const Erasure& erasure, const EraseVerdict& verdict);
 
 }  // namespace bulkhead::nvme

@@ -31,7 +31,7 @@ Tried wipe(ScriptedDrive& drive, const ErasePolicy& policy = {}, std::size_t sam
     tried.verified = verdict.erased();
     tried.why = verdict.why_not();
     tried.residue = verdict.bytes_residue();
-    tried.samples = print_samples(tried.erasure, verdict, samples);
+    tried.samples = print_samples(tried.erasure, verdict);
     return tried;
 }
 
@@ -83,6 +83,56 @@ TEST(Erase, a_drive_that_keeps_what_it_had_is_found_out) {
     }
 }
 
+TEST(Erase, a_drive_that_keeps_a_part_of_ciphertext_is_found_out_also_among_noise) {
+    for (const bool noise : {false, true}) {
+        ScriptedDrive drive;
+        drive.sanicap = 1;
+        drive.spaces[1].deallocated = noise ? 0 : 1;
+        drive.noise = noise;
+        drive.soil_with_ciphertext(1);
+        drive.keeps = 20;
+        const Tried tried = wipe(drive);
+        EXPECT_FALSE(tried.verified);
+        EXPECT_GT(tried.residue, 0);
+        EXPECT_LT(tried.residue, 4 << 19) << "and the rest is gone";
+        EXPECT_THAT(tried.why, HasSubstr("holds what it held before"));
+    }
+}
+
+TEST(Erase, what_is_given_up_by_whoever_asked_ends_soon_whatever_goes_on) {
+    struct Row {
+        std::string_view says;
+        std::uint32_t sanicap;
+        ErasePolicy policy;
+        int asked;  // how often before it is to stop
+        bool untouched;
+    };
+    for (const Row& row : {Row{"looking", 0, {}, 5, true}, Row{"sanitizing", 1, {}, 230, false},
+                           Row{"overwriting", 0, {.order = {EraseMethod::host_zeroes}}, 230, false}}) {
+        ScriptedDrive drive;
+        drive.add(1, 64 << 20);
+        drive.sanicap = row.sanicap;
+        drive.hangs = true;
+        EraseClock clock = drive.clock();
+        int asked = 0;
+        clock.stop = [&] { return ++asked > row.asked; };
+        ScriptedTransport transport{drive};
+        const Erasure erasure =
+            erase(transport, {.policy = row.policy, .samples = 200}, {.key = "k", .seed = 7}, clock);
+        EXPECT_FALSE(erasure.done) << row.says;
+        EXPECT_THAT(erasure.why, HasSubstr("the agent was stopped")) << row.says;
+        EXPECT_EQ(erasure.untouched, row.untouched) << row.says;
+        EXPECT_LE(asked, row.asked + 3) << row.says;
+    }
+    ScriptedDrive drive;
+    ScriptedTransport transport{drive};
+    EraseClock clock = drive.clock();
+    const Erasure erasure = erase(transport, {}, {.key = "k", .seed = 7}, clock);
+    ASSERT_TRUE(erasure.done);
+    clock.stop = [] { return true; };
+    EXPECT_FALSE(verify(transport, erasure, 200, 1, clock).erased());
+}
+
 TEST(Erase, a_method_that_fails_has_failed_and_no_other_is_tried) {
     ScriptedDrive drive;
     drive.sanicap = 3;
@@ -104,6 +154,18 @@ TEST(Erase, a_sanitize_that_fails_can_be_ordered_again) {
     const Tried again = wipe(drive);  // reads are answered 1Ch until then
     EXPECT_TRUE(again.verified) << again.why;
     EXPECT_EQ(again.erasure.before.kept(), 0u);
+    EXPECT_THAT(again.samples, HasSubstr("the 199 places at random that could have told"));
+    // Where it shows noise, nobody can say that it is other noise than before.
+    ScriptedDrive noisy;
+    noisy.sanicap = 1;
+    noisy.noise = true;
+    noisy.spaces[1].deallocated = 0;
+    noisy.sstat = 3;
+    const Tried unknown = wipe(noisy);
+    EXPECT_FALSE(unknown.verified);
+    EXPECT_THAT(unknown.why, HasSubstr("nothing of its namespace is known from before"));
+    EXPECT_THAT(unknown.samples, HasSubstr("the 0 places at random that could have told"));
+    EXPECT_TRUE(wipe(noisy).verified) << "ordered again, there is something to compare with";
 }
 
 TEST(Erase, after_a_failed_sanitize_format_is_refused_and_nothing_counts_as_erased) {
@@ -136,6 +198,22 @@ TEST(Erase, a_sanitize_that_survived_a_loss_of_power_is_waited_for_and_counts) {
     EXPECT_THAT(tried.erasure.command, HasSubstr("sent earlier and waited for"));
 }
 
+TEST(Erase, a_sanitize_that_survived_and_leaves_noise_is_sent_again_to_be_compared) {
+    for (const bool lies : {false, true}) {
+        ScriptedDrive drive;
+        drive.sanicap = 1;
+        drive.noise = true;
+        drive.spaces[1].deallocated = 0;
+        drive.soil_with_ciphertext(1);
+        if (lies) drive.lies = {1};
+        drive.begin_sanitize(4);
+        const Tried tried = wipe(drive);
+        EXPECT_EQ(tried.verified, !lies) << tried.why;
+        EXPECT_EQ(drive.received, (std::vector<EraseCommand>{{0x84, 0, 4}}));
+        EXPECT_GT(tried.erasure.before.kept(), 0u);
+    }
+}
+
 TEST(Erase, somebody_elses_sanitize_is_waited_for_and_does_not_count) {
     ScriptedDrive drive;
     drive.sanicap = 7;
@@ -166,7 +244,8 @@ TEST(Erase, what_hangs_is_given_up_after_twice_what_it_said_or_what_such_a_thing
         std::uint32_t sanicap, estimate;
         std::int64_t seconds;
     };
-    for (const Row& row : {Row{1, 5, 70}, Row{1, 0xFFFFFFFF, 600}, Row{2, 0xFFFFFFFF, 4 * 3600}}) {
+    for (const Row& row : {Row{1, 5, 70}, Row{1, 0xFFFFFFFF, 600}, Row{2, 0xFFFFFFFF, 4 * 3600},
+                           Row{2, 30'000, erase_at_most.count()}}) {
         ScriptedDrive drive;
         drive.sanicap = row.sanicap;
         drive.estimate = row.estimate;
@@ -264,9 +343,28 @@ TEST(Erase, zeroes_are_written_by_the_host_where_policy_says_so_and_are_read_bac
     drive.oacs = 0;
     const ErasePolicy policy{.order = {EraseMethod::host_zeroes}};
     EXPECT_TRUE(wipe(drive, policy).verified);
+    EXPECT_EQ(drive.flushes, 1);
+    drive.soil(1);
+    drive.fails_to_flush = true;
+    EXPECT_THAT(wipe(drive, policy).why, HasSubstr("cannot be flushed")) << "it may still be in a cache";
+    drive.fails_to_flush = false;
+    // One that drops writes and holds what nobody can tell from noise.
+    drive.spaces[1].deallocated = 0;
     drive.soil(1);
     drive.lies = {1};
     EXPECT_FALSE(wipe(drive, policy).verified);
+}
+
+TEST(Erase, noise_after_an_overwrite_is_no_erased_drive) {
+    for (const EraseMethod method : {EraseMethod::sanitize_overwrite, EraseMethod::format_erase}) {
+        ScriptedDrive drive;
+        drive.sanicap = 4;
+        drive.noise = true;
+        drive.spaces[1].deallocated = 0;
+        const Tried tried = wipe(drive, {.order = {method}});
+        EXPECT_EQ(tried.verified, method == EraseMethod::format_erase) << tried.why;
+        EXPECT_THAT(tried.why, HasSubstr(tried.verified ? "" : "holds noise, and was overwritten with zeros"));
+    }
 }
 
 TEST(Erase, a_drive_that_is_gone_says_so) {

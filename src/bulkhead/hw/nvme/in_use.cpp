@@ -1,8 +1,8 @@
 #include "bulkhead/hw/nvme/in_use.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
@@ -97,11 +97,13 @@ void look_at_files(const Tree& tree, const Devices& devices, std::vector<std::st
         const std::string folder = tree.proc + "/" + process + "/fd";
         for (const std::string& number : names_in(folder)) {
             const std::string path = folder + "/" + number;
-            struct stat file{};
+            struct statx file{};
             std::error_code failed;
             const std::string* name = nullptr;
-            if (::stat(path.c_str(), &file) == 0 && S_ISBLK(file.st_mode))
-                name = devices.by({::major(file.st_rdev), ::minor(file.st_rdev)});
+            // Nobody is asked who might not answer, as the server of a file system that is away.
+            if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &file) == 0 &&
+                S_ISBLK(file.stx_mode))
+                name = devices.by({file.stx_rdev_major, file.stx_rdev_minor});
             if (name == nullptr) name = devices.by_path(fs::read_symlink(path, failed).string());
             if (name == nullptr) continue;
             users.push_back(fmt::format("{} is open in process {} ({})", *name, process,
@@ -161,6 +163,14 @@ std::vector<std::string> users_of(const Tree& tree, const Drive& drive) {
     look_at_mounts(tree, devices, users);
     look_at_files(tree, devices, users);
     return users;
+}
+
+bool sees_all_processes(const Tree& tree) {
+    return std::ranges::none_of(processes(tree), [&](const std::string& process) {
+        std::error_code failed;
+        fs::directory_iterator{tree.proc + "/" + process + "/fd", failed};
+        return failed == std::errc::permission_denied;
+    });
 }
 
 std::set<std::string> system_disks(const Tree& tree) {

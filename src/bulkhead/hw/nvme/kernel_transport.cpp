@@ -14,11 +14,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <thread>
 #include <utility>
 
 #include "bulkhead/hw/nvme/identify.hpp"
+#include "bulkhead/hw/nvme/in_use.hpp"
 #include "bulkhead/hw/nvme/sysfs.hpp"
 
 namespace bulkhead::nvme {
@@ -105,10 +107,9 @@ public:
             std::this_thread::sleep_for(look_again);
         }
         if (auto scanned = rescan(); !scanned) return scanned;
+        // Whoever looked into one meanwhile has left pages of what was there before.
         for (const auto& [id, file] : held_)
-            if (::ioctl(*file, BLKFLSBUF, 0) != 0)
-                return errno_says(Code::unavailable,
-                                  fmt::format("what the kernel remembers of namespace {} cannot be dropped", id), "");
+            if (auto dropped = drop_pages(id, file); !dropped) return dropped;
         return {};
     }
 
@@ -131,9 +132,11 @@ public:
             if (const int said = ::ioctl(*file, NVME_IOCTL_ID); said < 0 || static_cast<std::uint32_t>(said) != id)
                 return fail(Code::conflict, fmt::format("{} is namespace {}, not {}", path, said, id),
                             "see udev's log");
+            // What a program wrote and the kernel has not: it would come after the erase.
+            if (auto dropped = drop_pages(id, file); !dropped) return dropped;
             held_[id] = std::move(file);
         }
-        return {};
+        return nobody_beside_us();
     }
 
     Result<> read(std::uint32_t nsid, std::uint64_t offset, std::span<std::uint8_t> into) override {
@@ -161,7 +164,37 @@ public:
         return {};
     }
 
+    Result<> flush(std::uint32_t nsid) override {
+        const auto file = held_.find(nsid);
+        if (file == held_.end()) return not_held(nsid);
+        if (::fdatasync(*file->second) != 0)
+            return errno_says(Code::unavailable, fmt::format("namespace {} cannot be flushed", nsid), "see dmesg");
+        return {};
+    }
+
 private:
+    static Result<> drop_pages(std::uint32_t nsid, const File& file) {
+        if (::ioctl(*file, BLKFLSBUF, 0) == 0) return {};
+        return errno_says(Code::unavailable,
+                          fmt::format("what the kernel remembers of namespace {} cannot be dropped", nsid), "");
+    }
+    // Who came between the look and the hold, and who opens without asking to be alone. udev does, for a moment.
+    Result<> nobody_beside_us() const {
+        const std::string ourselves = fmt::format(" is open in process {} (", ::getpid());
+        for (const auto until = std::chrono::steady_clock::now() + appears_within;;) {
+            const auto now = discover(tree_);  // with what was attached since
+            if (!now) return std::unexpected(now.error());
+            std::vector<std::string> users;
+            for (const Drive& one : now->drives)
+                if (one.serial == drive_.serial) std::ranges::move(users_of(tree_, one), std::back_inserter(users));
+            std::erase_if(users, [&](const std::string& user) { return user.find(ourselves) != std::string::npos; });
+            if (users.empty()) return {};
+            if (std::chrono::steady_clock::now() > until)
+                return fail(Code::conflict, fmt::format("{} is in use: {}", drive_.serial, fmt::join(users, "; ")),
+                            "end that; it may be no drive for tenants");
+            std::this_thread::sleep_for(look_again);
+        }
+    }
     static std::unexpected<Error> not_held(std::uint32_t nsid) {
         return fail(Code::invalid, fmt::format("namespace {} is not held", nsid), "this is a fault of the agent");
     }

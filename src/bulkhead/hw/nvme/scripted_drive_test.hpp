@@ -30,6 +30,11 @@ public:
         spaces[nsid].contents.resize(bytes);
         soil(nsid);
     }
+    // What a tenant leaves that enciphers its disk itself.
+    void soil_with_ciphertext(std::uint32_t nsid) {
+        Rng rng{nsid * 31 + 5};
+        for (std::uint8_t& byte : spaces[nsid].contents) byte = static_cast<std::uint8_t>(rng.below(256));
+    }
     // What a tenant would leave: text all over.
     void soil(std::uint32_t nsid) {
         std::vector<std::uint8_t>& bytes = spaces[nsid].contents;
@@ -58,6 +63,7 @@ public:
 
     // ---- what the script wants of it
     std::set<std::uint32_t> lies;        // keeps these namespaces' contents, and says that all went well
+    std::size_t keeps = 0;               // one piece of 4 KiB in so many stays as it was
     bool noise = false;                  // what is erased deciphers to noise
     bool hangs = false;                  // Sanitize never ends
     bool fails_to_sanitize = false;      //
@@ -67,11 +73,12 @@ public:
     std::map<std::uint32_t, std::uint16_t> format_fails;  // by namespace, in the middle
     std::int64_t away_until = 0;                          // answers nothing before
     std::set<std::uint32_t> held_elsewhere;
+    bool fails_to_flush = false;
 
     // ---- what happened
     std::int64_t seconds = 0;
     std::vector<EraseCommand> received;  // that change something
-    int resets = 0;
+    int resets = 0, flushes = 0;
 
     EraseClock clock() {
         return {.now = [this] { return std::chrono::steady_clock::time_point{std::chrono::seconds{seconds}}; },
@@ -94,7 +101,9 @@ public:
     void clear(std::uint32_t nsid) {
         if (lies.contains(nsid)) return;
         Rng rng{static_cast<std::uint64_t>(seconds) * 1000 + nsid + received.size() * 77};
-        for (std::uint8_t& byte : spaces[nsid].contents) byte = noise ? static_cast<std::uint8_t>(rng.below(256)) : 0;
+        std::vector<std::uint8_t>& bytes = spaces[nsid].contents;
+        for (std::size_t at = 0; at < bytes.size(); ++at)
+            if (keeps == 0 || at / 4096 % keeps != 0) bytes[at] = noise ? static_cast<std::uint8_t>(rng.below(256)) : 0;
         spaces[nsid].broken = false;
     }
 };
@@ -150,6 +159,12 @@ public:
         if (auto refused = refuses_io(nsid); !refused) return refused;
         if (drive_.lies.contains(nsid)) return {};
         std::ranges::copy(from, drive_.spaces.at(nsid).contents.begin() + static_cast<std::ptrdiff_t>(offset));
+        return {};
+    }
+    Result<> flush(std::uint32_t nsid) override {
+        if (auto refused = refuses_io(nsid); !refused) return refused;
+        ++drive_.flushes;
+        if (drive_.fails_to_flush) return fail(Code::unavailable, "it cannot be flushed", "");
         return {};
     }
 

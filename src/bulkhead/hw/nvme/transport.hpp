@@ -38,11 +38,15 @@ public:
     // As after power-on: the controller is reset, and nothing that the kernel remembers of the contents is left.
     // Returns when it answers again.
     virtual Result<> fresh() = 0;
-    // Nobody else opens these namespaces for themselves until this object is gone. `conflict`: somebody has one.
+    // Nobody mounts these namespaces, nor opens one to have it alone (O_EXCL), until this object is gone; the kernel
+    // still lets anybody open one along with us. `conflict`: somebody has one already, in either way. What the kernel
+    // had yet to write to them is written when this returns.
     virtual Result<> hold(std::span<const std::uint32_t> namespaces) = 0;
     // Of a namespace that is held; whole blocks.
     virtual Result<> read(std::uint32_t nsid, std::uint64_t offset, std::span<std::uint8_t> into) = 0;
     virtual Result<> write(std::uint32_t nsid, std::uint64_t offset, std::span<const std::uint8_t> from) = 0;
+    // What was written has left every cache that a loss of power empties.
+    virtual Result<> flush(std::uint32_t nsid) = 0;
 };
 
 }  // namespace bulkhead::nvme
