@@ -37,15 +37,16 @@ public:
         return fence_on(1);
     }
 
-    Result<> make_right_foreign() override {
-        auto links = rdma::Links::open(right().space);
+    Result<> put(std::size_t end, unsigned tenant) override {
+        RigEnd& moved = ends_[end];
+        auto links = rdma::Links::open(moved.space);
         if (!links) return std::unexpected(links.error());
-        const auto link = links->link(right().link);
+        const auto link = links->link(moved.link);
         if (!link) return std::unexpected(link.error());
-        if (auto ok = links->remove(link->index, right().address); !ok) return ok;
-        right().address = rdma::parse_prefix("10.255.1.2/24").value();
-        if (auto ok = links->add(link->index, right().address); !ok) return ok;
-        return fence_on(1);
+        if (auto ok = links->remove(link->index, moved.address); !ok) return ok;
+        moved.address = rdma::parse_prefix(fmt::format("10.255.{}.{}/24", tenant, end + 1)).value();
+        if (auto ok = links->add(link->index, moved.address); !ok) return ok;
+        return fence_on(end);
     }
     std::string what() const override { return "two veth ends in a bridge"; }
     Grade grade() const override { return Grade::emulated; }

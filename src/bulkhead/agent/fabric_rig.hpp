@@ -35,8 +35,8 @@ struct RigGuard {
 class FabricRig {
 public:
     virtual ~FabricRig() = default;
-    // Whose second end belongs to the same tenant at first.
-    virtual Result<> make_right_foreign() = 0;
+    // Gives an end, 0 or 1, to tenant 0 or 1. Both are tenant 0's at first.
+    virtual Result<> put(std::size_t end, unsigned tenant) = 0;
     virtual std::string what() const = 0;  // "veth", "0000:3b:10.0 and 0000:3b:10.1 of 0000:3b:00.0"
     virtual Grade grade() const = 0;
     virtual std::vector<RigGuard> guards() const = 0;

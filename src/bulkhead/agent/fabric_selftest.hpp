@@ -16,8 +16,9 @@
 
 namespace bulkhead::agent {
 
-enum class AttemptEnd : std::uint8_t { not_tried, stopped, got_through };
-constexpr auto words(AttemptEnd) { return std::to_array<Words>({"not-tried", "stopped", "got-through"}); }
+// `unclear`: it did not get through, and neither would anything honest have, or no fence said why.
+enum class AttemptEnd : std::uint8_t { not_tried, stopped, got_through, unclear };
+constexpr auto words(AttemptEnd) { return std::to_array<Words>({"not-tried", "stopped", "got-through", "unclear"}); }
 
 struct FabricAttempt {
     std::string name;  // "forged-mac"

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <set>
 
 namespace bulkhead::agent {
 namespace {
@@ -31,6 +34,10 @@ TEST(FabricVerdict, a_test_that_could_not_have_failed_proves_nothing) {
         {"one got through", report_with(FabricFence::on, true, {stopped, got_through}), Is::open},
         {"one got through the NIC", report_with(FabricFence::nic, true, {got_through}), Is::open},
         {"honest traffic is lost, too", report_with(FabricFence::on, false, {stopped}), Is::proves_nothing},
+        {"one is unclear", report_with(FabricFence::on, true, {stopped, unclear}), Is::proves_nothing},
+        {"one is unclear, and one got through", report_with(FabricFence::on, true, {got_through, unclear}), Is::open},
+        {"one is unclear without a fence", report_with(FabricFence::off, true, {got_through, unclear}),
+         Is::proves_nothing},
         {"nothing was tried", report_with(FabricFence::on, true, {not_tried}), Is::proves_nothing},
         {"the control: all got through", report_with(FabricFence::off, true, {got_through, not_tried}), Is::closed},
         {"the control stops something", report_with(FabricFence::off, true, {got_through, stopped}),
@@ -117,21 +124,69 @@ TEST_F(VethFabric, a_guard_with_a_hole_is_found) {
     EXPECT_THAT(verdict_of(*found).why, HasSubstr("forged-mac"));
 }
 
+// A rig whose cable is cut after the honest frame has passed: asked for its guards, it takes the right end down.
+class CutRig final : public FabricRig {
+public:
+    explicit CutRig(std::unique_ptr<FabricRig> whole) : whole_{std::move(whole)} {
+        ends_.push_back(std::move(whole_->left()));
+        ends_.push_back(std::move(whole_->right()));
+    }
+    Result<> put(std::size_t, unsigned) override { return {}; }
+    std::string what() const override { return "a cable that is cut"; }
+    Grade grade() const override { return Grade::emulated; }
+    std::vector<RigGuard> guards() const override {
+        auto links = rdma::Links::open(ends_[1].space);
+        if (links) (void)links->raise(links->link(ends_[1].link)->index, false);
+        return whole_->guards();
+    }
+    bool has_nic() const override { return false; }
+
+private:
+    std::unique_ptr<FabricRig> whole_;
+};
+
+TEST_F(VethFabric, a_dead_link_is_no_fence) {
+    auto rig = make_veth_rig(FabricFence::on, "nft");
+    ASSERT_TRUE(rig);
+    CutRig cut{std::move(*rig)};
+    const auto found = test_fabric(cut, FabricFence::on, "nft", Instant{1});
+    ASSERT_TRUE(found) << found.error().what;
+    EXPECT_TRUE(found->honest_passes);
+    EXPECT_EQ(found->attempts.front().end, AttemptEnd::unclear) << found->attempts.front().by;
+    EXPECT_EQ(verdict_of(*found).is, FabricVerdict::Is::proves_nothing) << verdict_of(*found).why;
+}
+
+// Whatever of this process could hold a namespace or a link: its descriptors, its mounts, its own namespace's links.
+std::vector<std::string> what_is_held() {
+    std::vector<std::string> all;
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+        std::error_code gone;
+        const auto target = std::filesystem::read_symlink(entry.path(), gone).string();
+        if (!gone && !target.starts_with("/proc/")) all.push_back("descriptor " + target);
+    }
+    std::ifstream mounts{"/proc/self/mountinfo"};
+    for (std::string line; std::getline(mounts, line);)
+        if (line.contains(" - nsfs ") || line.contains(" - sysfs ")) all.push_back("mount " + line);
+    for (const auto& entry : std::filesystem::directory_iterator{"/sys/class/net"})
+        all.push_back("link " + entry.path().filename().string());
+    std::set<std::string> spaces;
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/task"}) {
+        std::error_code gone;
+        spaces.insert(std::filesystem::read_symlink(entry.path() / "ns/net", gone).string());
+    }
+    for (const std::string& space : spaces) all.push_back("in " + space);
+    std::ranges::sort(all);
+    return all;
+}
+
 TEST_F(VethFabric, nothing_of_it_outlives_it) {
-    const auto spaces = [] {
-        // Every namespace that some process of this machine is in, or that is kept by a name.
-        std::size_t links = 0;
-        for (const auto& entry : std::filesystem::directory_iterator{"/sys/class/net"})
-            links += entry.path().empty() ? 0U : 1U;
-        return links;
-    };
-    const std::size_t before = spaces();
+    const auto before = what_is_held();
     {
         auto rig = make_veth_rig(FabricFence::on, "nft");
         ASSERT_TRUE(rig);
-        EXPECT_EQ(spaces(), before) << "the host's own namespace is not touched";
+        EXPECT_NE(what_is_held(), before) << "its namespaces are held by descriptors, which this would see";
     }
-    EXPECT_EQ(spaces(), before);
+    EXPECT_EQ(what_is_held(), before);
 }
 
 }  // namespace

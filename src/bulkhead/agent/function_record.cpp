@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "bulkhead/evidence/text.hpp"
+#include "bulkhead/hw/container/durable.hpp"
+#include "bulkhead/hw/rdma/pci_functions.hpp"
 
 namespace bulkhead::agent {
 
@@ -34,6 +38,18 @@ FunctionRecord record_for(Key lease, const std::string& tenant, const std::strin
     record.node_guid = port.node_guid;
     record.port_guid = port.port_guid;
     return record;
+}
+
+bool has_function_record(const std::string& run_folder, std::uint16_t function) {
+    std::error_code wrong;
+    for (std::filesystem::directory_iterator at{run_folder + "/functions", wrong}, end; !wrong && at != end;
+         at.increment(wrong)) {
+        if (!rdma::is_pci_address(at->path().filename().string())) continue;
+        const auto text = container::read_whole(at->path().string());
+        const auto record = text ? read_function_record(*text) : std::unexpected(text.error());
+        if (!record || record->function == function) return true;
+    }
+    return wrong && wrong != std::errc::no_such_file_or_directory;
 }
 
 std::string function_record_text(const FunctionRecord& record) { return evidence::compact_text(record); }

@@ -49,6 +49,9 @@ FunctionRecord record_for(Key lease, const std::string& tenant, const std::strin
 std::string function_record_text(const FunctionRecord& record);
 Result<FunctionRecord> read_function_record(std::string_view text);
 
+// Whether some function of that number is on record in an agent's run folder. What cannot be read counts.
+bool has_function_record(const std::string& run_folder, std::uint16_t function);
+
 // The port as values; `invalid` with the field that is wrong. Nothing was done by then.
 struct PortPlan {
     rdma::VfSetting setting;

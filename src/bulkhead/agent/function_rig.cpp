@@ -36,10 +36,11 @@ public:
         }
         return {};
     }
-    Result<> make_right_foreign() override {
-        ends_.pop_back();
-        if (auto ok = functions_->detach(1); !ok) return ok;
-        return attach(1, 1);
+    Result<> put(std::size_t end, unsigned tenant) override {
+        ends_.erase(ends_.begin() + static_cast<std::ptrdiff_t>(end));
+        const auto function = static_cast<std::uint16_t>(end);
+        if (auto ok = functions_->detach(function); !ok) return ok;
+        return attach(function, tenant);
     }
     std::string what() const override {
         const auto all = functions_->inventory();
@@ -77,7 +78,7 @@ private:
                    {}};
         for (const AttachedPort& leased : *ports)
             if (leased.verbs) end.verbs.push_back(*leased.verbs);
-        ends_.push_back(std::move(end));
+        ends_.insert(ends_.begin() + function, std::move(end));
         return {};
     }
 

@@ -1,16 +1,18 @@
 #include "bulkhead/agent/functions.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "bulkhead/agent/function_record.hpp"
-#include "bulkhead/hw/container/durable.hpp"
 
 namespace bulkhead::agent {
 
@@ -68,6 +70,7 @@ Result<std::unique_ptr<Functions>> Functions::open(FunctionsSettings settings) {
     auto host = rdma::Space::of(functions->settings_.host);
     if (!host) return std::unexpected(host.error());
     functions->host_.emplace(std::move(*host));
+    if (auto locked = functions->lock_nics(); !locked) return std::unexpected(locked.error());
     for (const char* folder : {"/functions", "/net"}) {
         std::error_code wrong;
         fs::create_directories(functions->settings_.run_folder + folder, wrong);
@@ -81,6 +84,63 @@ Result<std::unique_ptr<Functions>> Functions::open(FunctionsSettings settings) {
     }
     if (auto found = functions->find_all(); !found) return std::unexpected(found.error());
     return functions;
+}
+
+// Held until the end, which may be that of the process: whatever happens, it is let go.
+Result<> Functions::lock_nics() {
+    std::error_code wrong;
+    fs::create_directories(settings_.locks, wrong);
+    if (wrong) return container::cannot(wrong.value(), "make", settings_.locks);
+    const auto until = std::chrono::steady_clock::now() + settings_.lock_patience;
+    for (const TenantNic& nic : settings_.nics) {
+        if (!rdma::is_pci_address(nic.address)) continue;  // it is refused when it is looked for
+        const std::string path = fmt::format("{}/nic-{}.lock", settings_.locks, nic.address);
+        auto lock = container::open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+        if (!lock) return std::unexpected(lock.error());
+        while (::flock(**lock, LOCK_EX | LOCK_NB) != 0) {
+            if (errno != EINTR && errno != EWOULDBLOCK) return container::cannot("lock", path);
+            if (std::chrono::steady_clock::now() >= until)
+                return fail(Code::conflict,
+                            fmt::format("another program on this host has the NIC {} for tenants", nic.address),
+                            "stop the agent that has it, or wait until the selftest has ended");
+            std::this_thread::sleep_for(std::chrono::milliseconds{20});
+        }
+        nic_locks_.push_back(std::move(*lock));
+    }
+    return {};
+}
+
+// Leases and what is clean are known by a function's number: it is the same at every start, whatever else comes or
+// goes.
+Result<> Functions::keep_order() {
+    if (settings_.order.empty()) return {};
+    std::string before;
+    if (std::error_code wrong; fs::exists(settings_.order, wrong)) {
+        auto text = container::read_whole(settings_.order);
+        if (!text) return std::unexpected(text.error());
+        before = *std::move(text);
+    }
+    std::vector<Known> ordered;
+    std::istringstream lines{before};
+    for (std::string address; lines >> address;) {
+        if (!rdma::is_pci_address(address))
+            return fail(Code::corrupt, fmt::format("{} says '{}'", settings_.order, address.substr(0, 40)),
+                        "drain the node and remove the file: functions are then numbered by their addresses");
+        const auto at = std::ranges::find(known_, address, &Known::address);
+        if (at != known_.end()) {
+            ordered.push_back(*at);
+        } else {
+            ordered.emplace_back();
+            ordered.back().address = address;
+            ordered.back().is_gone = true;
+        }
+    }
+    for (const Known& one : known_)
+        if (std::ranges::find(ordered, one.address, &Known::address) == ordered.end()) ordered.push_back(one);
+    known_ = std::move(ordered);
+    std::string text;
+    for (const Known& one : known_) text += one.address + "\n";
+    return text == before ? Result<>{} : container::write_durably(settings_.order, text);
 }
 
 Result<> Functions::find_all() {
@@ -109,7 +169,7 @@ Result<> Functions::find_all() {
                               pci_.speed_mbps((*device)->name)});
     }
     std::ranges::sort(known_, {}, &Known::address);
-    return {};
+    return keep_order();
 }
 
 std::vector<NodeFunction> Functions::inventory() const {
@@ -129,8 +189,9 @@ std::vector<NodeFunction> Functions::inventory() const {
 
 bool Functions::have_rdma() const {
     if (known_.empty()) return false;
-    return settings_.soft_roce ||
-           std::ranges::all_of(known_, [&](const Known& one) { return !pci_.rdma_devices(one.physical).empty(); });
+    return settings_.soft_roce || std::ranges::all_of(known_, [&](const Known& one) {
+               return one.is_gone || !pci_.rdma_devices(one.physical).empty();
+           });
 }
 
 Grade Functions::grade(std::uint16_t function) const {
@@ -139,7 +200,12 @@ Grade Functions::grade(std::uint16_t function) const {
 }
 
 Result<const Functions::Known*> Functions::known(std::uint16_t function) const {
-    if (function < known_.size()) return &known_[function];
+    if (function < known_.size() && !known_[function].is_gone) return &known_[function];
+    if (function < known_.size())
+        return fail(Code::not_found,
+                    fmt::format("function {} was {}, which is not among this node's functions any more", function,
+                                known_[function].address),
+                    "see --tenant-nic on the agent's command line, and sriov_numvfs of the NIC");
     return fail(Code::not_found,
                 fmt::format("this node has {} virtual functions and none of number {}", known_.size(), function),
                 "see --tenant-nic on the agent's command line");
@@ -150,8 +216,15 @@ Result<> Functions::check_free(std::uint16_t function) const {
     if (!found) return std::unexpected(found.error());
     const std::string& address = (*found)->address;
     const std::string driver = pci_.driver(address);
-    std::error_code wrong;
-    if (driver.empty() || fs::exists(record_path(address), wrong)) return {};
+    if (driver.empty()) return {};
+    // A record of ours may be older than whoever has the function now: it is ours if it is dressed as the record says.
+    if (const auto text = container::read_whole(record_path(address))) {
+        const auto record = read_function_record(*text);
+        auto links = rdma::Links::open(*host_);
+        if (!links) return std::unexpected(links.error());
+        const auto seen = links->function({(*found)->physical_link, (*found)->number});
+        if (record && seen && rdma::parse_mac(record->mac) && *rdma::parse_mac(record->mac) == seen->mac) return {};
+    }
     return fail(Code::conflict, fmt::format("{} has the driver {}: somebody may be using it", address, driver),
                 fmt::format("drain the node and take the driver away: echo {} > {}/bus/pci/drivers/{}/unbind", address,
                             settings_.sys, driver));
@@ -183,6 +256,11 @@ Result<> Functions::attach(Key lease, const std::string& tenant, const FabricPor
     const FunctionRecord record = record_for(lease, tenant, one.address, port);
     if (auto plan = plan_of(record); !plan) return std::unexpected(plan.error());
     for (const FunctionRecord& other : records()) {
+        if (other.device == one.address && other.function != port.function)
+            return fail(Code::conflict,
+                        fmt::format("{} was attached as function {} and is function {} now", one.address,
+                                    other.function, port.function),
+                        "restart the node: what runs there goes by the number it had");
         if (other.device == one.address && other.lease != lease)
             // Whose is not for whoever reads why its own work did not start.
             return fail(Code::conflict, fmt::format("{} is still attached to another lease", one.address),
@@ -235,6 +313,18 @@ Result<> Functions::give_link(const Known& one, const FunctionRecord& record, co
 
 Result<> Functions::give_rdma(const Known& one, FunctionRecord& record, const rdma::Space& space) {
     std::vector<std::string> names = pci_.rdma_devices(one.address);
+    if (!settings_.soft_roce && !pci_.rdma_devices(one.physical).empty()) {  // its own comes a moment after its driver
+        const auto came = wait_for([&]() -> Result<std::optional<bool>> {
+            names = pci_.rdma_devices(one.address);
+            return names.empty() ? std::nullopt : std::optional{true};
+        });
+        if (!came) return std::unexpected(came.error());
+        if (names.empty())
+            return fail(Code::timeout,
+                        fmt::format("{} has the driver {} and no RDMA device, though {} has one", one.address,
+                                    one.driver, one.physical),
+                        "see dmesg");
+    }
     if (settings_.soft_roce) {
         // On its link, where that is now; the device itself is the host's until it is moved, too.
         auto theirs = rdma::RdmaSystem::open(space);
@@ -309,8 +399,16 @@ Result<> Functions::dress(const FunctionRecord& record, const rdma::Space& space
 Result<> Functions::detach(std::uint16_t function) {
     const std::scoped_lock lock{mutex_};
     const auto found = known(function);
-    if (!found) return std::unexpected(found.error());
-    return detach_locked(**found);
+    if (!found && function >= known_.size()) return std::unexpected(found.error());
+    const Known& one = known_[function];
+    if (!found && pci_.has(one.address)) return std::unexpected(found.error());  // there, and not ours to touch
+    if (const auto text = container::read_whole(record_path(one.address)))
+        if (const auto record = read_function_record(*text); record && record->function != function)
+            return fail(Code::conflict,
+                        fmt::format("{} was attached as function {} and is function {} now", one.address,
+                                    record->function, function),
+                        "restart the node: what runs there goes by the number it had");
+    return detach_locked(one);
 }
 
 Result<> Functions::make_nobodys(const Known& one) {
@@ -321,8 +419,10 @@ Result<> Functions::make_nobodys(const Known& one) {
 
 Result<> Functions::detach_locked(const Known& one) {
     // Link and RDMA device go with the driver, wherever they are, and so does every address.
-    if (auto ok = pci_.unbind(one.address); !ok) return ok;
-    if (auto ok = make_nobodys(one); !ok) return ok;
+    if (!one.is_gone) {
+        if (auto ok = pci_.unbind(one.address); !ok) return ok;
+        if (auto ok = make_nobodys(one); !ok) return ok;
+    }
     const auto text = container::read_whole(record_path(one.address));
     if (!text) return {};
     const auto record = read_function_record(*text);

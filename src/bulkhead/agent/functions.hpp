@@ -13,6 +13,7 @@
 // us detaches what we attached.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "bulkhead/agent/fabric_fence.hpp"
+#include "bulkhead/hw/container/durable.hpp"
 #include "bulkhead/hw/rdma/gid_table.hpp"
 #include "bulkhead/hw/rdma/guard.hpp"
 #include "bulkhead/hw/rdma/links.hpp"
@@ -46,6 +48,12 @@ struct FunctionsSettings {
     std::string host = "/proc/1/ns/net";  // the namespace that physical functions are in
     std::string nft = "nft";
     bool soft_roce = false;  // an RDMA device in software on each function: for machines whose NICs have none
+    // Addresses in the order of their numbers, kept over starts: one that is gone leaves its number empty, and one that
+    // is new comes last. Empty: by address, each time anew.
+    std::string order;
+    // One program at a time has a NIC, on the whole host: an agent, or a test of it.
+    std::string locks = "/run/bulkhead";
+    std::chrono::milliseconds lock_patience{0};
 };
 
 // What a lease has, as its tenant sees it.
@@ -68,7 +76,7 @@ public:
     // there is no namespace but the host's: so before the caller makes its own. Fine without RDMA, and where it is so.
     static Result<> prepare_host();
 
-    // By index, which is the order of their PCI addresses.
+    // By index. One that is gone has its address, and nothing else.
     std::vector<NodeFunction> inventory() const;
     // Whether a tenant's function comes with an RDMA device: as the physical ones say, or by software.
     bool have_rdma() const;
@@ -80,7 +88,8 @@ public:
     OperationResult wipe(std::uint16_t function);
     OperationResult verify(std::uint16_t function);
 
-    // `conflict` for a function that is somebody's: it has a driver, and no record of ours says why.
+    // `conflict` for a function that is somebody's: it has a driver, and no record of ours says why; or one does, and
+    // the NIC shows another MAC than that.
     Result<> check_free(std::uint16_t function) const;
 
     // Where a tenant of that lease is started: container::TenantSpec::network_space.
@@ -97,10 +106,13 @@ private:
         std::optional<std::int64_t> numa_node;
         std::vector<std::string> bridges;
         std::int64_t speed_mbps = 0;
+        bool is_gone = false;
     };
     explicit Functions(FunctionsSettings settings);
 
+    Result<> lock_nics();
     Result<> find_all();
+    Result<> keep_order();
     Result<const Known*> known(std::uint16_t function) const;
     Result<> attach_locked(const Known& known, const FunctionRecord& record, FabricFence fence);
     Result<> detach_locked(const Known& known);
@@ -119,6 +131,7 @@ private:
     rdma::Nft nft_;
     std::optional<rdma::Space> host_;
     std::vector<Known> known_;
+    std::vector<container::Fd> nic_locks_;
     mutable std::mutex mutex_;  // one change at a time: functions of one NIC share its firmware
 };
 

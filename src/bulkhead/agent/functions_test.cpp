@@ -85,8 +85,21 @@ protected:
         if (!link) GTEST_SKIP() << link.error().what;
         tree.add_physical(pf, "igb", 2);
         tree.write(std::string{"bus/pci/devices/"} + pf + "/net/pf0/ifindex", std::to_string(*link) + "\n");
-        auto opened = Functions::open(
-            {.nics = {{pf, 0}}, .run_folder = folder.root() + "/run", .sys = tree.root(), .host = host_});
+        auto opened = open();
+        ASSERT_TRUE(opened) << opened.error().what;
+        functions = std::move(*opened);
+    }
+    Result<std::unique_ptr<Functions>> open() const {
+        return Functions::open({.nics = {{pf, 0}},
+                                .run_folder = folder.root() + "/run",
+                                .sys = tree.root(),
+                                .host = host_,
+                                .order = folder.root() + "/order",
+                                .locks = folder.root() + "/locks"});
+    }
+    void open_again() {
+        functions.reset();
+        auto opened = open();
         ASSERT_TRUE(opened) << opened.error().what;
         functions = std::move(*opened);
     }
@@ -109,10 +122,8 @@ TEST_F(FakeNic, functions_are_counted_by_their_addresses) {
     EXPECT_EQ(functions->grade(0), Grade::emulated) << "QEMU's NIC";
     tree.write(std::string{"bus/pci/devices/"} + pf + "/subsystem_vendor", "0x8086\n");
     tree.write(std::string{"bus/pci/devices/"} + pf + "/subsystem_device", "0xa03c\n");
-    const auto real =
-        Functions::open({.nics = {{pf, 0}}, .run_folder = folder.root() + "/run", .sys = tree.root(), .host = host_});
-    ASSERT_TRUE(real);
-    EXPECT_EQ((*real)->grade(0), Grade::silicon);
+    open_again();
+    EXPECT_EQ(functions->grade(0), Grade::silicon);
     EXPECT_FALSE(functions->attach(7, "acme", [] {
         FabricPort port = good_port();
         port.function = 2;
@@ -182,6 +193,76 @@ TEST_F(FakeNic, a_function_without_a_fabric_is_not_handed_out_and_it_is_said_why
     ASSERT_FALSE(attached);
     EXPECT_THAT(attached.error().what, HasSubstr("would be nobody on the fabric: the fleet declares none"));
     EXPECT_THAT(attached.error().remedy, HasSubstr("spec.fabric"));
+}
+
+TEST_F(FakeNic, one_program_at_a_time_has_a_nic) {
+    const auto second = open();
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, Code::conflict);
+    EXPECT_THAT(second.error().what, HasSubstr("another program on this host has the NIC 0000:3b:00.0"));
+    open_again();
+}
+
+TEST_F(FakeNic, a_number_stays_with_its_function_whatever_else_goes) {
+    // The first function is gone: the second is still the second.
+    tree.write(std::string{"bus/pci/devices/"} + pf + "/sriov_numvfs", "1\n");
+    tree.link(std::string{"bus/pci/devices/"} + pf + "/virtfn0", "../0000:3b:10.1");
+    tree.remove("bus/pci/devices/0000:3b:10.0");
+    open_again();
+    const auto all = functions->inventory();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].address, "0000:3b:10.0");
+    EXPECT_EQ(all[0].physical, "");
+    EXPECT_EQ(all[1].address, "0000:3b:10.1");
+    EXPECT_EQ(all[1].physical, pf);
+    EXPECT_EQ(functions->attach(7, "acme", good_port()).error().code, Code::not_found);
+    EXPECT_TRUE(functions->detach(0)) << "whatever was on it went with it";
+    EXPECT_FALSE(functions->wipe(0).ok);
+}
+
+TEST_F(FakeNic, a_record_under_another_number_is_a_conflict) {
+    FabricPort other = good_port();
+    other.function = 1;
+    folder.write("run/functions/0000:3b:10.0", function_record_text(record_for(7, "acme", "0000:3b:10.0", other)));
+    for (const auto& done : {functions->attach(7, "acme", good_port()), functions->detach(0)}) {
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, Code::conflict);
+        EXPECT_THAT(done.error().what, HasSubstr("was attached as function 1 and is function 0 now"));
+    }
+}
+
+TEST_F(FakeNic, a_record_that_the_nic_does_not_bear_out_makes_no_function_ours) {
+    EXPECT_TRUE(functions->check_free(0));
+    folder.write("run/functions/0000:3b:10.0",
+                 function_record_text(record_for(7, "acme", "0000:3b:10.0", good_port())));
+    EXPECT_TRUE(functions->check_free(0)) << "nobody has a function without a driver";
+    tree.link("bus/pci/devices/0000:3b:10.0/driver", "../../../bus/pci/drivers/igbvf");
+    const auto taken = functions->check_free(0);
+    ASSERT_FALSE(taken) << "this NIC shows no such MAC";
+    EXPECT_EQ(taken.error().code, Code::conflict);
+}
+
+TEST_F(FakeNic, what_is_on_record_is_known_without_the_nic) {
+    EXPECT_FALSE(has_function_record(folder.root() + "/run", 0));
+    EXPECT_FALSE(has_function_record(folder.root() + "/nowhere", 0));
+    folder.write("run/functions/0000:3b:10.0.last", "{}");
+    EXPECT_FALSE(has_function_record(folder.root() + "/run", 0)) << "whose it was is no record";
+    folder.write("run/functions/0000:3b:10.0",
+                 function_record_text(record_for(7, "acme", "0000:3b:10.0", good_port())));
+    EXPECT_TRUE(has_function_record(folder.root() + "/run", 0));
+    EXPECT_FALSE(has_function_record(folder.root() + "/run", 1));
+    folder.write("run/functions/0000:3b:10.1", "torn");
+    EXPECT_TRUE(has_function_record(folder.root() + "/run", 1)) << "nobody knows whose that is";
+}
+
+TEST_F(FakeNic, a_link_is_found_however_many_there_were_before_it) {
+    const std::string path = std::string{"bus/pci/devices/"} + pf + "/net/pf0/ifindex";
+    tree.write(path, "70000\n");
+    EXPECT_EQ((*rdma::PciTree{tree.root()}.net_device(pf))->index, 70'000);
+    for (const char* bad : {"0\n", "-3\n", "99999999999\n", "x\n"}) {
+        tree.write(path, bad);
+        EXPECT_FALSE(rdma::PciTree{tree.root()}.net_device(pf)) << bad;
+    }
 }
 
 }  // namespace

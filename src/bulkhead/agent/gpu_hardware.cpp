@@ -1,13 +1,11 @@
 #include "bulkhead/agent/gpu_hardware.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include "bulkhead/agent/machine_domain.hpp"
 #include "bulkhead/base/hash.hpp"
 
 namespace bulkhead::agent {
@@ -21,36 +19,13 @@ std::string first_line(const std::string& path) {
     return line;
 }
 
-// What is clean, and what is leased, is known by a GPU's number. NVML counts anew when one vanishes or is exchanged, so
-// the numbers are the node's own: a UUID keeps the one it had first, and a GPU that is gone leaves its place empty.
-Result<std::vector<nvml::Gpu>> in_their_places(const std::string& path, std::vector<nvml::Gpu> there) {
-    std::vector<nvml::Gpu> placed;
-    std::ifstream file{path};
-    for (std::string uuid; file >> uuid;) {
-        const auto found = std::ranges::find(there, uuid, &nvml::Gpu::uuid);
-        placed.push_back(found != there.end() ? *found : nvml::Gpu{.uuid = uuid, .lost = true});
-    }
-    const std::size_t known = placed.size();
-    for (const nvml::Gpu& gpu : there)
-        if (!gpu.lost && std::ranges::find(placed, gpu.uuid, &nvml::Gpu::uuid) == placed.end()) placed.push_back(gpu);
-    for (std::size_t i = 0; i < placed.size(); ++i) placed[i].index = static_cast<unsigned>(i);
-    if (placed.size() == known) return placed;
-    std::string text;
-    for (const nvml::Gpu& gpu : placed) text += gpu.uuid + "\n";
-    const std::string draft = path + ".new";
-    const int handle = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    const bool written = handle >= 0 &&
-                         ::write(handle, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                         ::fsync(handle) == 0;
-    if (handle >= 0) ::close(handle);
-    if (!written || ::rename(draft.c_str(), path.c_str()) != 0)
-        return fail(Code::unavailable, path + " cannot be written", "see whether the disk is full");
-    return placed;
+std::string machines_folder(const MachineSettings& settings, const std::string& run_folder) {
+    return settings.folder.empty() ? run_folder + "/machines" : settings.folder;
 }
 
 Result<std::unique_ptr<Machines>> open_machines(MachineSettings settings, const std::string& run_folder) {
     if (settings.uri.empty()) return fail(Code::unavailable, "this agent was told of no libvirt", "--libvirt");
-    if (settings.folder.empty()) settings.folder = run_folder + "/machines";
+    settings.folder = machines_folder(settings, run_folder);
     return Machines::open(std::move(settings));
 }
 
@@ -62,8 +37,9 @@ HostPlaces host_places(const std::string& agent_folder) {
     return {.run_folder = "/run/" + name, .cgroups = name};
 }
 
-GpuHardware::GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vector<nvml::Gpu> gpus,
-                         container::Tenants tenants, std::unique_ptr<Drives> drives)
+GpuHardware::GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::unique_ptr<GpuPlaces> gpus,
+                         container::Tenants tenants, std::unique_ptr<Drives> drives,
+                         Result<std::unique_ptr<Functions>> functions)
     : settings_{std::move(settings)},
       run_folder_{host_places(settings_.folder).run_folder},
       nvml_{std::move(nvml)},
@@ -71,6 +47,8 @@ GpuHardware::GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vec
       gpus_{std::move(gpus)},
       drives_{std::move(drives)},
       boot_{first_line("/proc/sys/kernel/random/boot_id")},
+      functions_{std::move(functions)},
+      records_{machines_folder(settings_.machines, run_folder_)},
       machines_{open_machines(settings_.machines, run_folder_)},
       tenants_{std::move(tenants)},
       watcher_{[this] { watch_for_errors(); }},
@@ -82,14 +60,16 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
     if (!nvml) return std::unexpected(nvml.error());
     auto there = nvml->gpus();
     if (!there) return std::unexpected(there.error());
-    auto gpus = in_their_places(settings.folder + "/gpus", *std::move(there));
+    const HostPlaces places = host_places(settings.folder);
+    const MachineRecords records{machines_folder(settings.machines, places.run_folder)};
+    auto gpus = GpuPlaces::open(settings.folder + "/gpus", *there,
+                                [&](const nvml::Gpu& gpu) { return records.holds(kernel_address(gpu.bus_id)); });
     if (!gpus) return std::unexpected(gpus.error());
-    if (gpus->empty())
+    if ((*gpus)->size() == 0)
         return fail(Code::not_found, "NVML is here and shows no GPU", "`nvidia-smi -L` lists GPUs; see dmesg");
     settings.drives.folder = settings.folder;
     auto drives = Drives::open(settings.drives);
     if (!drives) return std::unexpected(drives.error());
-    const HostPlaces places = host_places(settings.folder);
     std::error_code failed;
     std::filesystem::create_directories(places.run_folder + "/tenants", failed);
     if (failed)
@@ -101,18 +81,24 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
                                              .runtime = settings.runtime,
                                              .cdi = places.run_folder + "/cdi"});
     if (!tenants) return std::unexpected(tenants.error());
-    FunctionsSettings of_nics{
-        .nics = {}, .run_folder = places.run_folder, .nft = settings.nft, .soft_roce = settings.soft_roce};
+    FunctionsSettings of_nics{.nics = {},
+                              .run_folder = places.run_folder,
+                              .nft = settings.nft,
+                              .soft_roce = settings.soft_roce,
+                              .order = settings.folder + "/functions",
+                              .lock_patience = std::chrono::seconds{30}};
     for (const std::string& text : settings.nics) {
         auto nic = parse_tenant_nic(text);
         if (!nic) return std::unexpected(nic.error());
         of_nics.nics.push_back(*std::move(nic));
     }
-    auto functions = of_nics.nics.empty() ? Result<std::unique_ptr<Functions>>{} : Functions::open(std::move(of_nics));
-    if (!functions) return std::unexpected(functions.error());
+    // Tenants that run here are looked after with or without functions.
+    auto functions = of_nics.nics.empty()    ? Result<std::unique_ptr<Functions>>{}
+                     : settings.no_functions ? std::unexpected(*settings.no_functions)
+                                             : Functions::open(std::move(of_nics));
     std::unique_ptr<GpuHardware> hardware{new GpuHardware{std::move(settings), *std::move(nvml), *std::move(gpus),
-                                                          *std::move(tenants), *std::move(drives)}};
-    hardware->functions_ = *std::move(functions);
+                                                          *std::move(tenants), *std::move(drives),
+                                                          std::move(functions)}};
     if (const auto returned = hardware->return_to_modes(); !returned) return std::unexpected(returned.error());
     hardware->end_unused_daemons();
     return hardware;
@@ -134,12 +120,34 @@ OperationResult GpuHardware::none_here(std::string_view what) {
     return {.ok = false, .why = fmt::format("this agent has no {} to give", what)};
 }
 
+std::optional<Error> GpuHardware::why_no_functions() const {
+    return functions_ ? std::nullopt : std::optional{functions_.error()};
+}
+
+Machines* GpuHardware::machines() const {
+    const std::scoped_lock lock{machines_mutex_};
+    return machines_ ? machines_->get() : nullptr;
+}
+
+Result<Machines*> GpuHardware::reach_machines() {
+    const std::scoped_lock one_at_a_time{reaching_};
+    if (Machines* const there = machines()) return there;
+    auto opened = open_machines(settings_.machines, run_folder_);
+    const std::scoped_lock lock{machines_mutex_};
+    machines_ = std::move(opened);
+    if (!machines_) return std::unexpected(machines_.error());
+    return machines_->get();
+}
+
 Result<const nvml::Gpu*> GpuHardware::gpu(std::uint16_t index) const {
-    if (index >= gpus_.size())
-        return fail(Code::not_found, fmt::format("there is no GPU {} here; there are {}", index, gpus_.size()), "");
-    if (gpus_[index].lost)
+    if (index >= gpus_->size())
+        return fail(Code::not_found, fmt::format("there is no GPU {} here; there are {}", index, gpus_->size()), "");
+    if (gpus_->is_away(index))  // it may be back: from a machine, or from wherever it was
+        if (const auto there = nvml_.gpus()) gpus_->see(*there);
+    const nvml::Gpu* const found = gpus_->at(index);
+    if (found->lost)
         return fail(Code::unavailable, fmt::format("GPU {} has fallen off the bus", index), "reset or replace it");
-    return &gpus_[index];
+    return found;
 }
 
 // While something is under way, soon: what waits for it is a tenant's lease, or its end.

@@ -18,6 +18,7 @@
 
 #include "bulkhead/agent/drives.hpp"
 #include "bulkhead/agent/functions.hpp"
+#include "bulkhead/agent/gpu_places.hpp"
 #include "bulkhead/agent/gpu_scrub.hpp"
 #include "bulkhead/agent/hardware.hpp"
 #include "bulkhead/agent/machines.hpp"
@@ -55,6 +56,7 @@ struct GpuHardwareSettings {
     DriveSettings drives;                   // for tenants; they are in the agent's folder by `folder`
     // NICs whose virtual functions tenants may have, and no others: "0000:3b:00.0=8".
     std::vector<std::string> nics;
+    std::optional<Error> no_functions;  // why none can be had, where the host could not be prepared for them
     std::string nft = "nft";
     bool soft_roce = false;    // an RDMA device in software on each function
     MachineSettings machines;  // of the vm tier; without a URI there is none
@@ -73,10 +75,13 @@ public:
     Result<OutputPiece> output(const OutputPlace& place) override;
     Result<std::optional<Telemetry>> telemetry() override;
     std::optional<Instant> next_due() const override;
+    // Why tenants have no virtual functions here, though NICs were named. Everything else goes on.
+    std::optional<Error> why_no_functions() const;
 
 private:
-    GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::vector<nvml::Gpu> gpus, container::Tenants tenants,
-                std::unique_ptr<Drives> drives);
+    GpuHardware(GpuHardwareSettings settings, nvml::Nvml nvml, std::unique_ptr<GpuPlaces> gpus,
+                container::Tenants tenants, std::unique_ptr<Drives> drives,
+                Result<std::unique_ptr<Functions>> functions);
 
     OperationResult carry(const CreateInstance& what);
     OperationResult carry(const DestroyInstance& what);
@@ -136,6 +141,9 @@ private:
     Result<> leave(Key lease);
     void end_unused_daemons();
 
+    Functions* functions() const { return functions_ ? functions_->get() : nullptr; }
+    Machines* machines() const;          // none: libvirt was not reached yet
+    Result<Machines*> reach_machines();  // tries again, and may take its time
     OperationResult start_machine(const StartTenant& what);
     OperationResult stop_machine(const StopTenant& what);
     std::string return_path(
@@ -170,12 +178,15 @@ private:
     std::string run_folder_;
     nvml::Nvml nvml_;
     Result<nvml::Nvml::Watch> watch_;  // from the first moment on; or why there is none
-    std::vector<nvml::Gpu> gpus_;
+    std::unique_ptr<GpuPlaces> gpus_;
     std::unique_ptr<Drives> drives_;
     std::string boot_;
-    std::unique_ptr<Functions> functions_;        // none: no NIC was named
-    Result<std::unique_ptr<Machines>> machines_;  // or why there are none
-    std::vector<TenantExit> machine_exits_;       // that were not told yet
+    Result<std::unique_ptr<Functions>> functions_;  // none: no NIC was named; or why there are none
+    MachineRecords records_;                        // of machines, whether libvirt answers or not
+    std::mutex reaching_;                           // whoever tries to reach libvirt
+    mutable std::mutex machines_mutex_;             // guards whether there are
+    Result<std::unique_ptr<Machines>> machines_;    // or why there are none yet
+    std::vector<TenantExit> machine_exits_;         // that were not told yet
 
     std::mutex tenants_mutex_;  // guards what follows; only a reset holds it for long
     container::Tenants tenants_;

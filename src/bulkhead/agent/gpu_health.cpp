@@ -51,7 +51,7 @@ Concern concern_of(std::uint64_t xid) {
 // A driver that cannot tell says so elsewhere, when it is asked for something that matters.
 std::vector<FaultReport> GpuHardware::look_at_health(std::map<std::uint16_t, std::string>& told) const {
     std::vector<FaultReport> faults;
-    for (const nvml::Gpu& gpu : gpus_) {
+    for (const nvml::Gpu& gpu : gpus_->all()) {
         if (gpu.lost || is_in_machine(gpu)) continue;
         const auto health = nvml_.health(gpu.uuid);
         if (!health) continue;
@@ -81,22 +81,25 @@ void GpuHardware::watch_for_errors() {
             ++of.count;
         }
         if (const auto concern = xid && *xid ? concern_of((*xid)->number) : Concern::note; concern != Concern::note)
-            for (const nvml::Gpu& gpu : gpus_)
+            for (const nvml::Gpu& gpu : gpus_->all())
                 if (gpu.uuid == (*xid)->uuid)
                     faults.push_back({UnitKind::memory, number_of(gpu), fmt::format("Xid {}", (*xid)->number),
                                       concern == Concern::drain});
         const auto now = std::chrono::steady_clock::now();
         const bool due = now >= next_look;
         if (!xid || *xid || due)  // not every GPU says something before it goes
-            if (const auto all = nvml_.gpus())
-                for (const nvml::Gpu& gpu : gpus_) {
+            if (const auto all = nvml_.gpus()) {
+                gpus_->see(*all);
+                for (const nvml::Gpu& gpu : gpus_->all()) {
                     const bool there = std::ranges::any_of(
                         *all, [&](const nvml::Gpu& one) { return !one.lost && one.uuid == gpu.uuid; });
                     if (there) lost.erase(number_of(gpu));
                     if (!there && !is_in_machine(gpu) && lost.insert(number_of(gpu)).second)
                         faults.push_back({UnitKind::memory, number_of(gpu), "it has fallen off the bus"});
                 }
+            }
         if (due) {
+            (void)reach_machines();  // libvirt may have come up since
             std::ranges::move(look_at_health(told), std::back_inserter(faults));
             std::ranges::move(drives_->look(), std::back_inserter(faults));
             next_look = now + std::chrono::milliseconds{settings_.health_every.ms};

@@ -60,7 +60,7 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
     GpuNodeStatus status;
     const auto capability = [&](Capability name) { status.capabilities.push_back({name, grade(), std::nullopt}); };
     bool mig = false, fabric = false;
-    for (const nvml::Gpu& gpu : gpus_) {
+    for (const nvml::Gpu& gpu : gpus_->all()) {
         const std::string model = gpu.lost ? "lost" : model_of(gpu);
         mig = mig || gpu.mig.has_value();
         fabric = fabric || gpu.nvlinks > 0;
@@ -71,10 +71,10 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
         }
     }
     status.topology = positions();
-    if (functions_) {
-        status.functions = functions_->inventory();
-        if (functions_->have_rdma())
-            status.capabilities.push_back({Capability::rdma, functions_->grade(0), std::nullopt});
+    if (const Functions* const functions = this->functions()) {
+        status.functions = functions->inventory();
+        if (functions->have_rdma())
+            status.capabilities.push_back({Capability::rdma, functions->grade(0), std::nullopt});
     }
     struct sysinfo host{};
     ::sysinfo(&host);
@@ -92,7 +92,7 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
     if (versions && !versions->driver.empty()) status.versions.push_back({Component::driver, versions->driver});
     // One board of several may be of another day.
     std::set<std::string> vbios, gsp;
-    for (const nvml::Gpu& gpu : gpus_) {
+    for (const nvml::Gpu& gpu : gpus_->all()) {
         if (!gpu.vbios.empty()) vbios.insert(gpu.vbios);
         if (!gpu.gsp_firmware.empty()) gsp.insert(gpu.gsp_firmware);
     }

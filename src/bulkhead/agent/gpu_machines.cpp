@@ -4,29 +4,20 @@
 #include <algorithm>
 
 #include "bulkhead/agent/gpu_hardware.hpp"
-#include "bulkhead/render/libvirt_domain.hpp"
+#include "bulkhead/agent/machine_domain.hpp"
 
 namespace bulkhead::agent {
 
-namespace {
-
-// As the kernel writes it; NVML writes it longer.
-std::string kernel_address(const nvml::Gpu& gpu) {
-    const auto address = render::parse_pci_address(gpu.bus_id);
-    return address ? render::print(*address) : gpu.bus_id;
-}
-
-}  // namespace
-
 OperationResult GpuHardware::start_machine(const StartTenant& what) {
-    if (!machines_) return {.ok = false, .why = fmt::format("this node has no vm tier: {}", machines_.error().what)};
+    const auto machines = reach_machines();
+    if (!machines) return {.ok = false, .why = fmt::format("this node has no vm tier: {}", machines.error().what)};
     const bool names_image = std::ranges::any_of(
         what.program.environment, [](const std::string& variable) { return variable.starts_with("BULKHEAD_IMAGE="); });
     if (what.program.words.empty() && !names_image) return {.ok = true};  // it holds what it holds
     const auto node = inventory();
     if (!node) return {.ok = false, .why = node.error().what};
     // Simulated GPUs are on no bus.
-    if (const auto started = (*machines_)->start(what, *node, !nvml_.is_simulated()); !started)
+    if (const auto started = (*machines)->start(what, *node, !nvml_.is_simulated()); !started)
         return {.ok = false, .why = started.error().what};
     return {.ok = true};
 }
@@ -36,7 +27,13 @@ OperationResult GpuHardware::stop_machine(const StopTenant& what) {
     if (what.save.ms > 0)
         result.saved =
             Saved{false, "it runs in a machine of its own, which nobody reaches into: it saves its work itself"};
-    const auto stopped = (*machines_)->stop(what.lease, settings_.grace);
+    const auto machines = reach_machines();
+    if (!machines) {  // it may well run: nobody says that it was stopped until somebody has looked
+        result.why = fmt::format("lease {} has a machine here, and libvirt cannot be reached: {}", what.lease,
+                                 machines.error().what);
+        return result;
+    }
+    const auto stopped = (*machines)->stop(what.lease, settings_.grace);
     if (!stopped) {
         result.why = stopped.error().what;
         return result;
@@ -46,40 +43,40 @@ OperationResult GpuHardware::stop_machine(const StopTenant& what) {
     return result;
 }
 
-bool GpuHardware::is_in_machine(const nvml::Gpu& gpu) const {
-    return machines_ && !nvml_.is_simulated() && (*machines_)->holds(kernel_address(gpu));
-}
+bool GpuHardware::is_in_machine(const nvml::Gpu& gpu) const { return records_.holds(kernel_address(gpu.bus_id)); }
 
 std::string GpuHardware::return_path(std::uint16_t gpu) const {
-    if (!machines_ || gpu >= gpus_.size()) return {};
-    const auto path = (*machines_)->returned_by(kernel_address(gpus_[gpu]));
+    if (gpu >= gpus_->size()) return {};
+    const auto path = records_.returned_by(kernel_address(gpus_->at(gpu)->bus_id));
     return path ? fmt::format("vfio-return: {}, ", *path) : std::string{};
 }
 
 void GpuHardware::forget_return(std::uint16_t gpu) const {
-    if (machines_ && gpu < gpus_.size()) (*machines_)->forget_return(kernel_address(gpus_[gpu]));
+    if (gpu < gpus_->size()) records_.forget_return(kernel_address(gpus_->at(gpu)->bus_id));
 }
 
 // Only what was seen: libvirt answers, an image is there to boot, and the kernel keeps devices apart.
 void GpuHardware::add_machines(GpuNodeStatus& status) const {
-    if (!machines_) return;
-    const auto images = vm::image_names((*machines_)->images());
+    const Machines* const machines = this->machines();
+    if (machines == nullptr) return;
+    const auto images = vm::image_names(machines->images());
     if (!images || images->empty()) return;
-    const vm::Vfio& vfio = (*machines_)->vfio();
+    const vm::Vfio& vfio = machines->vfio();
     if (!nvml_.is_simulated() && !vfio.has_groups()) return;
-    const Grade known = (*machines_)->are_emulated() && grade() == Grade::silicon ? Grade::emulated : grade();
+    const Grade known = machines->are_emulated() && grade() == Grade::silicon ? Grade::emulated : grade();
     status.capabilities.push_back({Capability::virtual_machines, known, std::nullopt});
     std::vector<std::string> devices;
-    for (const nvml::Gpu& gpu : gpus_)
-        if (!gpu.lost) devices.push_back(kernel_address(gpu));
+    for (const nvml::Gpu& gpu : gpus_->all())
+        if (!gpu.lost) devices.push_back(kernel_address(gpu.bus_id));
     if (const auto shared = vfio.not_alone(devices); shared && shared->empty())
         status.capabilities.push_back({Capability::iommu_groups, known, std::nullopt});
 }
 
 // The end of one whose start was not told yet waits for that.
 void GpuHardware::look_at_machines(News& news) {
-    if (!machines_) return;
-    for (TenantExit& exit : (*machines_)->exits()) machine_exits_.push_back(std::move(exit));
+    Machines* const machines = this->machines();
+    if (machines == nullptr) return;
+    for (TenantExit& exit : machines->exits()) machine_exits_.push_back(std::move(exit));
     std::erase_if(machine_exits_, [&](TenantExit& exit) {
         if (std::ranges::any_of(starting_, [&](const auto& start) { return start.second == exit.lease; })) return false;
         news.exits.push_back(std::move(exit));

@@ -52,7 +52,7 @@ Result<> GpuHardware::return_to_modes() {
     }
     const auto tenants = tenants_.leases();  // gone with a reboot; while there are any, nothing was forgotten
     if (!tenants || !tenants->empty()) return {};
-    for (const nvml::Gpu& gpu : gpus_) {
+    for (const nvml::Gpu& gpu : gpus_->all()) {
         const auto wanted = modes_.find(gpu.uuid);
         if (gpu.lost || gpu.mig != nvml::MigMode::disabled || wanted == modes_.end() || !wanted->second) continue;
         const auto users = nvml_.processes(gpu.uuid);

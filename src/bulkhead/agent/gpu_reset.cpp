@@ -29,7 +29,7 @@ OperationResult GpuHardware::carry(const ResetGpu& what) {
     // Held until it is over: nobody is started meanwhile. How a GPU is joined to others shows only while its links are
     // up, so that on a machine with several any may be.
     const std::scoped_lock lock{tenants_mutex_};
-    if (gpus_.size() > 1) {
+    if (gpus_->size() > 1) {
         const auto tenants = tenants_.leases();
         if (!tenants) return reset_refused(tenants.error().what);
         if (!tenants->empty())

@@ -32,7 +32,7 @@ std::vector<GpuSample> GpuHardware::sample() const {
     std::vector<GpuSample> out;
     // Numbers of devices and modes are of this moment; what a GPU is called in orders is from when we started.
     const auto now = nvml_.gpus();
-    for (const nvml::Gpu& gpu : gpus_) {
+    for (const nvml::Gpu& gpu : gpus_->all()) {
         const nvml::Gpu* there = nullptr;
         if (now)
             for (const nvml::Gpu& one : *now)

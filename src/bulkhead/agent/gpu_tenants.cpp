@@ -315,7 +315,7 @@ std::optional<Saved> GpuHardware::save(const StopTenant& what) {
 }
 
 OperationResult GpuHardware::carry(const StopTenant& what) {
-    if (machines_ && (*machines_)->has(what.lease)) return stop_machine(what);
+    if (records_.has(what.lease)) return stop_machine(what);
     std::optional<Saved> saved;
     if (what.save.ms > 0) {
         saved = save(what);
@@ -355,7 +355,8 @@ OperationResult GpuHardware::carry(const StopTenant& what) {
 }
 
 Result<OutputPiece> GpuHardware::output(const OutputPlace& place) {
-    if (machines_ && (*machines_)->has(place.lease)) return (*machines_)->output(place);
+    if (Machines* const machines = this->machines(); machines != nullptr && machines->has(place.lease))
+        return machines->output(place);
     const auto spec = tenants_.spec(place.lease);
     if (!spec) return std::unexpected(spec.error());
     if (!*spec)

@@ -40,15 +40,16 @@ std::int64_t whole_number(auto count) { return static_cast<std::int64_t>(count);
 // What cannot be learned is left out: work runs without it, only perhaps further from its data.
 std::vector<GpuPosition> GpuHardware::positions() const {
     const auto machine = topology::Machine::open();
+    const std::vector<nvml::Gpu> gpus = gpus_->all();
     std::map<std::size_t, std::vector<nvml::Link>> links;
-    for (std::size_t index = 0; index < gpus_.size(); ++index)
-        if (!gpus_[index].lost)
-            if (auto found = nvml_.links(gpus_[index].uuid)) links[index] = *std::move(found);
+    for (std::size_t index = 0; index < gpus.size(); ++index)
+        if (!gpus[index].lost)
+            if (auto found = nvml_.links(gpus[index].uuid)) links[index] = *std::move(found);
     std::vector<GpuPosition> all;
-    for (std::size_t index = 0; index < gpus_.size(); ++index) {
-        if (gpus_[index].lost) continue;
-        GpuPosition position{.gpu = static_cast<std::int64_t>(index), .bus = gpus_[index].bus_id};
-        if (machine) place(position, *machine, gpus_);
+    for (std::size_t index = 0; index < gpus.size(); ++index) {
+        if (gpus[index].lost) continue;
+        GpuPosition position{.gpu = static_cast<std::int64_t>(index), .bus = gpus[index].bus_id};
+        if (machine) place(position, *machine, gpus);
         const std::vector<nvml::Link>& mine = links[index];
         position.nvlinks = whole_number(mine.size());
         const std::int64_t switched = whole_number(std::ranges::count_if(mine, leads_to_switch));
@@ -56,8 +57,7 @@ std::vector<GpuPosition> GpuHardware::positions() const {
         for (const auto& [other, theirs] : links) {
             if (other == index) continue;
             // To a neighbour directly; or by switches, which join whoever has links to them, as widely as the narrower.
-            const std::int64_t direct =
-                whole_number(std::ranges::count(mine, gpus_[other].bus_id, &nvml::Link::bus_id));
+            const std::int64_t direct = whole_number(std::ranges::count(mine, gpus[other].bus_id, &nvml::Link::bus_id));
             const std::int64_t through =
                 std::min(switched, whole_number(std::ranges::count_if(theirs, leads_to_switch)));
             if (direct + through > 0)

@@ -148,7 +148,7 @@ OperationResult GpuHardware::carry(const Wipe& what) {
     if (what.kind == UnitKind::host)
         return {.ok = false, .why = "this agent does not reboot its host: somebody else must, to a known image"};
     if (what.kind == UnitKind::drive) return drives_->wipe(what);
-    if (what.kind == UnitKind::vf && functions_) return functions_->wipe(what.device);
+    if (what.kind == UnitKind::vf && functions() != nullptr) return functions()->wipe(what.device);
     if (what.kind != UnitKind::memory) return none_here("such device");
     const auto gpu = this->gpu(what.device);
     if (!gpu) return refused(gpu.error());
@@ -183,7 +183,7 @@ OperationResult GpuHardware::carry(const Wipe& what) {
 
 OperationResult GpuHardware::carry(const Verify& what) {
     if (what.kind == UnitKind::drive) return drives_->verify(what);
-    if (what.kind == UnitKind::vf && functions_) return functions_->verify(what.device);
+    if (what.kind == UnitKind::vf && functions() != nullptr) return functions()->verify(what.device);
     if (what.kind != UnitKind::memory) return {.ok = false, .why = "nothing of that kind was wiped"};
     const std::scoped_lock lock{mutex_};
     const auto found = verified_.find({what.device, what.start});

@@ -20,6 +20,11 @@ constexpr std::string_view image_variable = "BULKHEAD_IMAGE=";
 
 std::string machine_name(Key lease) { return fmt::format("{}{:x}", machine_prefix, lease); }
 
+std::string kernel_address(const std::string& bus_id) {
+    const auto address = render::parse_pci_address(bus_id);
+    return address ? render::print(*address) : bus_id;
+}
+
 std::string image_of(const Program& program) {
     for (const std::string& variable : program.environment)
         if (variable.starts_with(image_variable)) return variable.substr(image_variable.size());

@@ -16,6 +16,9 @@ namespace bulkhead::agent {
 inline constexpr std::string_view machine_prefix = "bh-";
 std::string machine_name(Key lease);
 
+// As the kernel writes a PCI address; NVML writes it longer.
+std::string kernel_address(const std::string& bus_id);
+
 // The image its work names, by a variable that only the control plane sets; or the node's default.
 std::string image_of(const Program& program);
 

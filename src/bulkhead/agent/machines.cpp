@@ -1,15 +1,16 @@
 #include "bulkhead/agent/machines.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include "bulkhead/agent/machine_domain.hpp"
 #include "bulkhead/hw/container/durable.hpp"
@@ -31,22 +32,23 @@ std::string text_of_file(const std::string& path) {
     return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-// Names of folders that leases have, and nothing else.
-std::optional<Key> lease_of_machine(std::string_view name) {
-    if (!name.starts_with(machine_prefix)) return std::nullopt;
-    name.remove_prefix(machine_prefix.size());
-    Key lease = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), lease, 16);
-    if (error != std::errc{} || end != name.data() + name.size() || lease <= 0) return std::nullopt;
-    return lease;
+// tmpfs takes O_DIRECT since Linux 6.6; QEMU with cache='none' does not start where it is refused.
+bool takes_direct(const std::string& folder) {
+    const std::string path = folder + "/direct-probe";
+    const int handle = ::open(path.c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
+    if (handle >= 0) ::close(handle);
+    ::unlink(path.c_str());
+    return handle >= 0;
 }
 
 }  // namespace
 
 Machines::Machines(MachineSettings settings, vm::Hypervisor hypervisor, bool emulated)
     : settings_{std::move(settings)},
+      records_{settings_.folder},
       hypervisor_{std::move(hypervisor)},
       emulated_{emulated},
+      direct_{takes_direct(settings_.folder)},
       vfio_{settings_.vfio},
       watcher_{[this] { watch(); }} {}
 
@@ -74,54 +76,17 @@ Result<std::unique_ptr<Machines>> Machines::open(MachineSettings settings) {
     return std::unique_ptr<Machines>{new Machines{std::move(settings), *std::move(hypervisor), !*kvm}};
 }
 
-vm::MachineFolder Machines::folder_of(Key lease) const { return {settings_.folder + "/" + machine_name(lease)}; }
-
-bool Machines::has(Key lease) const {
-    std::error_code failed;
-    return fs::exists(folder_of(lease).path, failed);
-}
-
-Result<std::vector<Key>> Machines::leases() const {
-    std::vector<Key> all;
-    std::error_code failed;
-    for (const auto& entry : fs::directory_iterator{settings_.folder, failed})
-        if (const auto lease = lease_of_machine(entry.path().filename().string())) all.push_back(*lease);
-    if (failed)
-        return fail(Code::unavailable, fmt::format("{} cannot be listed: {}", settings_.folder, failed.message()), "");
-    std::ranges::sort(all);
-    return all;
-}
-
-// One line a device: its address, and the driver it had.
-Result<std::vector<Machines::Given>> Machines::given_to(Key lease) const {
-    std::vector<Given> all;
-    std::istringstream lines{text_of_file(folder_of(lease).path + "/devices")};
-    for (Given one; lines >> one.device >> one.driver;)
-        all.push_back({one.device, one.driver == "-" ? "" : one.driver});
-    return all;
-}
-
-bool Machines::holds(const std::string& device) const {
-    const auto all = leases();
-    if (!all) return true;  // nobody knows: whoever asks is careful
-    return std::ranges::any_of(*all, [&](Key lease) {
-        const auto given = given_to(lease);
-        return given && std::ranges::find(*given, device, &Given::device) != given->end();
-    });
-}
-
 Result<> Machines::give_devices(Key lease, const std::vector<std::string>& devices) {
     if (auto may = vfio_.may_be_given(devices); !may) return may;
-    const auto before = given_to(lease);
-    if (!before) return std::unexpected(before.error());
-    if (before->empty() && !devices.empty()) {  // durable before anything is unbound: who gets what back
-        std::string lines;
+    if (records_.given_to(lease).empty() &&
+        !devices.empty()) {  // durable before anything is unbound: who gets what back
+        std::vector<MachineRecords::Given> given;
         for (const std::string& device : devices) {
             const auto driver = vfio_.driver_of(device);
             if (!driver) return std::unexpected(driver.error());
-            lines += fmt::format("{} {}\n", device, driver->empty() || *driver == "vfio-pci" ? "-" : *driver);
+            given.push_back({device, *driver == "vfio-pci" ? "" : *driver});
         }
-        if (auto kept = container::write_durably(folder_of(lease).path + "/devices", lines); !kept) return kept;
+        if (auto kept = records_.keep_given(lease, given); !kept) return kept;
     }
     for (const std::string& device : devices)
         if (auto given = vfio_.give(device); !given) return given;
@@ -145,6 +110,7 @@ Result<> Machines::start(const StartTenant& what, const GpuNodeStatus& node, boo
     if (!spec) return std::unexpected(spec.error());
     std::vector<std::string> devices;
     if (!gives_devices) spec->devices.clear();
+    spec->direct_files = direct_;
     for (const render::PciAddress& device : spec->devices) devices.push_back(render::print(device));
     const auto xml = render::libvirt_domain(*spec);
     if (!xml) return std::unexpected(xml.error());
@@ -200,17 +166,14 @@ Result<> Machines::wait_until_gone(Key lease, Duration grace) const {
 }
 
 Result<std::string> Machines::take_back(Key lease) const {
-    const auto given = given_to(lease);
-    if (!given) return std::unexpected(given.error());
     std::vector<std::string> words;
-    for (const Given& one : *given) {
+    for (const MachineRecords::Given& one : records_.given_to(lease)) {
         const auto path = vfio_.take_back(one.device, one.driver);
-        if (!path) return path;
-        if (auto kept =
-                container::write_durably(fmt::format("{}/returned-{}", settings_.folder, one.device), *path + "\n");
-            !kept)
-            return std::unexpected(kept.error());
-        words.push_back(fmt::format("{}: {}", one.device, *path));
+        if (!path) return std::unexpected(path.error());
+        if (!*path)
+            continue;  // it never left the host, or is back since a stop that was cut short: its way is on record
+        if (auto kept = records_.keep_return(one.device, **path); !kept) return std::unexpected(kept.error());
+        words.push_back(fmt::format("{}: {}", one.device, **path));
     }
     return fmt::format("{}", fmt::join(words, "; "));
 }
@@ -252,17 +215,23 @@ Result<OutputPiece> Machines::output(const OutputPlace& place) const {
     return OutputPiece{from, std::move(bytes)};
 }
 
-// How its command ended is what its init said last; a machine that went without a word was cut off.
+// How its command ended is what its init said last; a machine that went without a word was cut off. Only the end is
+// read: a guest may write as much as the disk takes.
 TenantExit Machines::exit_of(Key lease) const {
-    const std::string console = text_of_file(folder_of(lease).console());
     TenantExit exit{.lease = lease, .status = 255, .output = {}};
-    exit.printed.out = std::ssize(console);
-    exit.output = console.size() > console_tail_max ? console.substr(console.size() - console_tail_max) : console;
+    std::ifstream file{folder_of(lease).console(), std::ios::binary | std::ios::ate};
+    const std::int64_t size = std::max<std::int64_t>(file.tellg(), 0);
+    const std::int64_t kept = std::min<std::int64_t>(size, console_tail_max);
+    exit.output.resize(static_cast<std::size_t>(kept));
+    file.seekg(size - kept);
+    file.read(exit.output.data(), kept);
+    exit.output.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+    exit.printed.out = size - kept + std::ssize(exit.output);  // it may have been cut since
     exit.printed.out_kept = std::ssize(exit.output);
-    if (const std::size_t at = console.rfind(exit_mark); at != std::string::npos) {
+    if (const std::size_t at = exit.output.rfind(exit_mark); at != std::string::npos) {
         int status = 255;
-        const char* const from = console.data() + at + exit_mark.size();
-        if (std::from_chars(from, console.data() + console.size(), status).ec == std::errc{} && status >= 0 &&
+        const char* const from = exit.output.data() + at + exit_mark.size();
+        if (std::from_chars(from, exit.output.data() + exit.output.size(), status).ec == std::errc{} && status >= 0 &&
             status <= 255)
             exit.status = status;
     }
@@ -304,18 +273,6 @@ void Machines::watch() {
 std::vector<TenantExit> Machines::exits() {
     const std::scoped_lock lock{mutex_};
     return std::exchange(exits_, {});
-}
-
-std::optional<std::string> Machines::returned_by(const std::string& device) const {
-    std::string path = text_of_file(fmt::format("{}/returned-{}", settings_.folder, device));
-    if (path.empty()) return std::nullopt;
-    path.pop_back();
-    return path;
-}
-
-void Machines::forget_return(const std::string& device) {
-    std::error_code failed;
-    fs::remove(fmt::format("{}/returned-{}", settings_.folder, device), failed);
 }
 
 }  // namespace bulkhead::agent

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "bulkhead/agent/machine_records.hpp"
 #include "bulkhead/hw/vm/hypervisor.hpp"
 #include "bulkhead/hw/vm/machine_files.hpp"
 #include "bulkhead/hw/vm/vfio.hpp"
@@ -52,23 +53,16 @@ public:
     // Asked to end, then destroyed; seen to be gone; devices taken back; files overwritten. In words, what was done.
     Result<std::string> stop(Key lease, Duration grace);
 
-    bool has(Key lease) const;
-    Result<std::vector<Key>> leases() const;
+    bool has(Key lease) const { return records_.has(lease); }
+    Result<std::vector<Key>> leases() const { return records_.leases(); }
     Result<OutputPiece> output(const OutputPlace& place) const;
     std::vector<TenantExit> exits();  // of those that ended by themselves, each told once
 
-    bool holds(const std::string& device) const;  // by its PCI address: it is, or was meant to be, some machine's
-    // By which path a device came back from its last machine: "flr, rebind nvidia". Kept until its memory was wiped.
-    std::optional<std::string> returned_by(const std::string& device) const;
-    void forget_return(const std::string& device);
+    const MachineRecords& records() const { return records_; }
 
 private:
-    struct Given {
-        std::string device, driver;  // the host's, which gets it back
-    };
     Machines(MachineSettings settings, vm::Hypervisor hypervisor, bool emulated);
-    vm::MachineFolder folder_of(Key lease) const;
-    Result<std::vector<Given>> given_to(Key lease) const;
+    vm::MachineFolder folder_of(Key lease) const { return records_.folder_of(lease); }
     Result<> give_devices(Key lease, const std::vector<std::string>& devices);
     Result<> wait_until_gone(Key lease, Duration grace) const;
     Result<std::string> take_back(Key lease) const;
@@ -76,8 +70,10 @@ private:
     TenantExit exit_of(Key lease) const;
 
     MachineSettings settings_;
+    MachineRecords records_;
     vm::Hypervisor hypervisor_;
     bool emulated_ = false;
+    bool direct_ = true;  // whether its files can be read and written past the page cache
     vm::Vfio vfio_;
 
     std::mutex mutex_;  // guards what follows

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -157,9 +158,30 @@ TEST(Machines, a_device_that_cannot_be_given_stops_the_start_and_what_was_begun_
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error().code, Code::not_found) << started.error().what;
     EXPECT_TRUE((*machines)->has(9));
-    EXPECT_FALSE((*machines)->holds("0000:3b:00.0")) << "it never left the host";
+    EXPECT_FALSE((*machines)->records().holds("0000:3b:00.0")) << "it never left the host";
     ASSERT_TRUE((*machines)->stop(9, Duration{0}));
     EXPECT_FALSE((*machines)->has(9));
+}
+
+TEST(MachineRecords, are_known_without_libvirt) {
+    const auto folder = std::filesystem::temp_directory_path() / fmt::format("machine-records-{}", ::getpid());
+    const MachineRecords records{folder};
+    EXPECT_FALSE(records.has(9));
+    EXPECT_FALSE(records.holds("0000:3b:00.0")) << "no machine was ever started here";
+    EXPECT_TRUE(records.leases()->empty());
+    std::filesystem::create_directories(records.folder_of(9).path);
+    ASSERT_TRUE(records.keep_given(9, {{"0000:3b:00.0", "nvidia"}, {"0000:3b:10.1", ""}}));
+    EXPECT_TRUE(records.has(9));
+    EXPECT_EQ(*records.leases(), std::vector<Key>{9});
+    EXPECT_TRUE(records.holds("0000:3b:00.0"));
+    EXPECT_FALSE(records.holds("0000:5e:00.0"));
+    ASSERT_EQ(records.given_to(9).size(), 2U);
+    EXPECT_EQ(records.given_to(9)[0].driver, "nvidia");
+    EXPECT_EQ(records.given_to(9)[1].driver, "");
+    std::filesystem::remove_all(folder);
+    std::ofstream{folder} << "no folder";
+    EXPECT_TRUE(records.holds("0000:3b:00.0")) << "nobody can look: whoever asks is careful";
+    std::filesystem::remove(folder);
 }
 
 // libvirt finds no such device on this computer, so that the start fails after the GPU was given away.
@@ -182,17 +204,17 @@ TEST(Machines, a_gpu_that_was_given_comes_back_reset_however_the_start_went_and_
     ASSERT_FALSE(started);
     EXPECT_NE(started.error().what.find("libvirt could not start"), std::string::npos) << started.error().what;
     EXPECT_EQ(*vfio.driver_of(gpu), "vfio-pci");
-    EXPECT_TRUE((*machines)->holds(gpu));
-    EXPECT_FALSE((*machines)->returned_by(gpu));
+    EXPECT_TRUE((*machines)->records().holds(gpu));
+    EXPECT_FALSE((*machines)->records().returned_by(gpu));
     const auto stopped = (*machines)->stop(own.first(), Duration{0});
     ASSERT_TRUE(stopped) << stopped.error().what;
     EXPECT_NE(stopped->find(gpu + ": flr, rebind nvidia"), std::string::npos) << *stopped;
     EXPECT_EQ(*vfio.driver_of(gpu), "nvidia");
     EXPECT_TRUE(tree.saw_reset_of(gpu));
-    EXPECT_FALSE((*machines)->holds(gpu));
-    EXPECT_EQ((*machines)->returned_by(gpu), "flr, rebind nvidia");
-    (*machines)->forget_return(gpu);
-    EXPECT_FALSE((*machines)->returned_by(gpu));
+    EXPECT_FALSE((*machines)->records().holds(gpu));
+    EXPECT_EQ((*machines)->records().returned_by(gpu), "flr, rebind nvidia");
+    (*machines)->records().forget_return(gpu);
+    EXPECT_FALSE((*machines)->records().returned_by(gpu));
 }
 
 }  // namespace bulkhead::agent

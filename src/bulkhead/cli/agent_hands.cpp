@@ -70,10 +70,7 @@ int run_hands(agent::GpuHardwareSettings settings, Context& context) {
                                      "`bulkhead agent --hardware gpu` starts them"});
     agent::HandsLine line{container::Fd{agent::Hands::line_number}};
     if (!settings.nics.empty())
-        if (auto ready = agent::Functions::prepare_host(); !ready) {
-            agent::explain_no_hands(line, ready.error());
-            return could_not;
-        }
+        if (auto ready = agent::Functions::prepare_host(); !ready) settings.no_functions = ready.error();
     // Where there is no right to it, there are no tenants to start either; wipes alone are done all the same.
     const bool has_network = ::unshare(CLONE_NEWNET) != 0;
     const auto lock = only_hands_of(settings.folder, context);
@@ -83,6 +80,8 @@ int run_hands(agent::GpuHardwareSettings settings, Context& context) {
         agent::explain_no_hands(line, hardware.error());
         return could_not;
     }
+    if (const auto why = (*hardware)->why_no_functions())
+        context.err << fmt::format("no virtual functions for tenants: {}; {}\n", why->what, why->remedy) << std::flush;
     const auto served = agent::serve_hands(line, **hardware, has_network);
     line.close();
     if (!served) return report(context, served.error());

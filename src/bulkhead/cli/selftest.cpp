@@ -29,6 +29,8 @@ Cell end_cell(const agent::FabricAttempt& attempt) {
             return {"stopped", green};
         case agent::AttemptEnd::got_through:
             return {"GOT THROUGH", red};
+        case agent::AttemptEnd::unclear:
+            return {"unclear", red};
         case agent::AttemptEnd::not_tried:
             break;
     }

@@ -51,6 +51,40 @@ TEST_F(VmAgent, without_libvirt_has_no_such_tier_and_says_so) {
     EXPECT_TRUE(carry(StopTenant{.lease = lease}).ok) << "what never ran is stopped";
 }
 
+TEST_F(VmAgent, a_machine_that_nobody_can_look_at_is_not_called_stopped) {
+    settings_.machines = {.uri = "qemu:///system", .library = "libbulkhead-has-no-such.so.0"};
+    settings_.machines.folder = folder_ / "machines";
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    EXPECT_TRUE(carry(StopTenant{.lease = lease}).ok) << "what never ran is stopped";
+    std::filesystem::create_directories(folder_ / "machines" / agent::machine_name(lease));
+    const auto stopped = carry(StopTenant{.lease = lease});
+    EXPECT_FALSE(stopped.ok);
+    EXPECT_THAT(stopped.why, HasSubstr("has a machine here, and libvirt cannot be reached"));
+}
+
+TEST_F(VmAgent, a_gpu_that_a_machine_holds_is_not_lost_to_an_agent_that_is_started_meanwhile) {
+    settings_.machines.folder = folder_ / "machines";
+    open("2 x h200-141gb");
+    if (!hardware_) return;
+    const auto before = hardware_->inventory();
+    const auto bus = render::parse_pci_address(before->topology.front().bus);
+    ASSERT_TRUE(bus) << bus.error().what;
+    const auto machine_folder = folder_ / "machines" / agent::machine_name(lease);
+    std::filesystem::create_directories(machine_folder);
+    std::ofstream{machine_folder / "devices"} << render::print(*bus) << " nvidia\n";
+    simulate({"lose", "--gpu", "0"});  // as NVML sees one that went to a machine
+    hardware_.reset();
+    auto next = agent::GpuHardware::open(settings_);
+    ASSERT_TRUE(next) << next.error().what;
+    hardware_ = *std::move(next);
+    EXPECT_EQ(hardware_->inventory()->gpus, before->gpus);
+    simulate({"lose", "--gpu", "1"});
+    ASSERT_TRUE(eventually([&] { return !faults_.empty(); }));
+    EXPECT_EQ(faults_.front().device, 1) << "only the one that nobody holds has fallen off the bus";
+    EXPECT_EQ(faults_.size(), 1U);
+}
+
 TEST_F(VmAgent, runs_a_tenants_command_on_a_kernel_of_its_own_and_clears_it_away) {
     vm::Embedded here;
     if (const auto why = here.prepare()) GTEST_SKIP() << *why;

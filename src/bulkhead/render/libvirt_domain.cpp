@@ -149,10 +149,11 @@ void write_boot(XmlWriter& xml, const DomainSpec& spec) {
     for (const std::string_view when : {"on_poweroff", "on_reboot", "on_crash"}) xml.text(when, "destroy");
 }
 
-void write_disk(XmlWriter& xml, const DomainDisk& disk, std::size_t number) {
+void write_disk(XmlWriter& xml, const DomainDisk& disk, std::size_t number, bool direct) {
     xml.open("disk", {{"type", disk.block ? "block" : "file"}, {"device", "disk"}});
     // Past the host's page cache: what a tenant writes must not stay there.
-    xml.leaf("driver", {{"name", "qemu"}, {"type", "raw"}, {"cache", "none"}, {"discard", "unmap"}});
+    xml.leaf("driver",
+             {{"name", "qemu"}, {"type", "raw"}, {"cache", direct ? "none" : "writeback"}, {"discard", "unmap"}});
     xml.leaf("source", {{disk.block ? "dev" : "file", disk.path}});
     xml.leaf("target", {{"dev", fmt::format("vd{}", static_cast<char>('a' + number))}, {"bus", "virtio"}});
     if (disk.read_only) xml.leaf("readonly", {});
@@ -163,8 +164,8 @@ void write_disk(XmlWriter& xml, const DomainDisk& disk, std::size_t number) {
 void write_devices(XmlWriter& xml, const DomainSpec& spec) {
     xml.open("devices");
     std::size_t disks = 0;
-    if (!spec.boot_disk.empty()) write_disk(xml, {.path = spec.boot_disk}, disks++);
-    for (const DomainDisk& disk : spec.disks) write_disk(xml, disk, disks++);
+    if (!spec.boot_disk.empty()) write_disk(xml, {.path = spec.boot_disk}, disks++, spec.direct_files);
+    for (const DomainDisk& disk : spec.disks) write_disk(xml, disk, disks++, disk.block || spec.direct_files);
     xml.leaf("controller", {{"type", "usb"}, {"model", "none"}});
     xml.open("serial", {{"type", "file"}});
     xml.leaf("source", {{"path", spec.console}, {"append", "on"}});

@@ -54,6 +54,9 @@ struct DomainSpec {
     std::string boot_disk;
 
     std::vector<DomainDisk> disks;
+    // Whether disks that are files can be opened past the host's page cache. On tmpfs they are that cache, and go with
+    // the file; kernels before 6.6 refuse it there.
+    bool direct_files = true;
     std::vector<PciAddress> devices;    // GPUs and virtual functions, whole, bound to vfio-pci before
     std::vector<std::string> mediated;  // UUIDs of mediated devices
     std::string console;                // the file its serial line is written to

@@ -151,6 +151,24 @@ TEST(LibvirtDomain, it_has_no_door_to_the_host_or_to_another_tenant) {
     EXPECT_NE(xml.find("<on_crash>destroy</on_crash>"), std::string::npos);
 }
 
+TEST(LibvirtDomain, files_are_opened_past_the_page_cache_where_they_can_be_and_drives_always) {
+    DomainSpec spec = small_domain();
+    spec.kernel = spec.initrd = spec.command_line = "";
+    spec.boot_disk = "/run/d";
+    spec.disks.push_back({.path = "/dev/nvme1n1", .block = true});
+    const auto caches = [&](std::string_view mode) {
+        const std::string xml = *libvirt_domain(spec);
+        std::size_t found = 0;
+        for (std::size_t at = xml.find(mode); at != std::string::npos; at = xml.find(mode, at + 1)) ++found;
+        return found;
+    };
+    const std::size_t all = spec.disks.size() + 1;
+    EXPECT_EQ(caches("cache='none'"), all);
+    spec.direct_files = false;
+    EXPECT_EQ(caches("cache='none'"), 1U) << "the drive";
+    EXPECT_EQ(caches("cache='writeback'"), all - 1);
+}
+
 TEST(LibvirtDomain, text_stays_text_whatever_is_in_it) {
     DomainSpec spec = small_domain();
     spec.command_line = "a='</cmdline><devices>' & \"b\"";

@@ -45,6 +45,7 @@ public:
     Links links() { return Links::over(NetlinkLine::over(std::move(theirs_))); }
     std::map<std::uint16_t, int> refuses;  // attribute -> error
     std::set<std::uint16_t> forgets;       // accepted, and not done
+    unsigned short type = 1;               // of its link: Ethernet
     std::vector<std::uint16_t> told;       // in their order
 
 private:
@@ -75,6 +76,7 @@ private:
         Request answer{RTM_NEWLINK, 0};
         ifinfomsg head{};
         std::memcpy(&head, request.body.data(), sizeof head);
+        head.ifi_type = type;
         answer.put(head);
         answer.text(IFLA_IFNAME, "pf0");
         {

@@ -128,9 +128,10 @@ bool RawLink::hears(const Mark& mark, std::chrono::milliseconds patience) {
     return next_of({&mark, 1}, std::chrono::steady_clock::now() + patience) == 0;
 }
 
-bool RawLink::hears_first(const Mark& first, const Mark& second, std::chrono::milliseconds patience) {
+RawLink::Heard RawLink::hears_first(const Mark& first, const Mark& second, std::chrono::milliseconds patience) {
     const std::array<Mark, 2> both{first, second};
-    return next_of(both, std::chrono::steady_clock::now() + patience) == 0;
+    const int came = next_of(both, std::chrono::steady_clock::now() + patience);
+    return came == 0 ? Heard::first : came == 1 ? Heard::second : Heard::neither;
 }
 
 void RawLink::forget() {

@@ -34,8 +34,10 @@ public:
     Result<> send(const Frame& frame);
     // True as soon as a frame with that mark has come in.
     bool hears(const Mark& mark, std::chrono::milliseconds patience);
-    // Of two frames that were sent one after the other: whether the first of them has come in when the second does.
-    bool hears_first(const Mark& first, const Mark& second, std::chrono::milliseconds patience);
+    // Of two frames that were sent one after the other, which came in before the other did. That neither came says
+    // nothing about the first: whatever was in its way was in the second's, too.
+    enum class Heard : std::uint8_t { neither, first, second };
+    Heard hears_first(const Mark& first, const Mark& second, std::chrono::milliseconds patience);
     // What has come in and was not asked for is forgotten.
     void forget();
 

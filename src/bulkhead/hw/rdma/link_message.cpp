@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <linux/if.h>
 #include <linux/if_addr.h>
+#include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -238,6 +239,7 @@ Result<LinkSeen> read_link(View answer) {
     LinkSeen seen;
     seen.index = head.ifi_index;
     seen.is_up = (head.ifi_flags & IFF_UP) != 0;
+    seen.has_carrier = (head.ifi_flags & IFF_RUNNING) != 0;
     for (const Attribute& attribute : *all) switch (attribute.type) {
             case IFLA_IFNAME:
                 seen.name = attribute.as_text();
@@ -268,6 +270,7 @@ Result<LinkSeen> read_link(View answer) {
             default:
                 break;
         }
+    for (VfSeen& vf : seen.vfs) vf.is_infiniband = head.ifi_type == ARPHRD_INFINIBAND;
     return seen;
 }
 

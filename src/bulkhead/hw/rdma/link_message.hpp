@@ -61,12 +61,13 @@ struct VfSeen {
     std::optional<bool> spoof_check, trust;
     std::optional<VfLink> link;
     std::optional<std::uint64_t> node_guid, port_guid;
+    bool is_infiniband = false;  // as its physical one is: then it has neither MAC nor VLAN
     friend bool operator==(const VfSeen&, const VfSeen&) = default;
 };
 struct LinkSeen {
     int index = 0, bridge = 0;
     std::string name, kind;
-    bool is_up = false;
+    bool is_up = false, has_carrier = false;
     Mac mac;
     std::vector<VfSeen> vfs;
 };

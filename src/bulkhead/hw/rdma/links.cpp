@@ -26,7 +26,7 @@ std::vector<std::string> differences(const VfSeen& seen, const VfSetting& wanted
     const auto differ = [&](std::string_view what, const auto& is, const auto& should) {
         all.push_back(fmt::format("its {} is {}, not {}", what, is, should));
     };
-    const bool is_infiniband = wanted.node_guid != 0 || wanted.port_guid != 0;
+    const bool is_infiniband = seen.is_infiniband || wanted.node_guid != 0 || wanted.port_guid != 0;
     if (!is_infiniband && seen.mac != wanted.mac) differ("MAC", print(seen.mac), print(wanted.mac));
     if (!is_infiniband && seen.tag != wanted.tag)
         differ("VLAN", fmt::format("{} with priority {}", seen.tag.vlan, seen.tag.priority),
@@ -110,6 +110,7 @@ Result<> Links::set_identity(VfPlace place, const VfSetting& wanted, const std::
         if (auto ok = tell(set_vf_guid(place, which, 0), "clear the GUID of " + name, If::supported);
             !ok && line_.last_error() != EINVAL)
             return ok;
+    if (const auto before = function(place); before && before->is_infiniband) return {};  // its driver refuses both
     if (auto ok = tell(set_vf_mac(place, wanted.mac), fmt::format("set the MAC {} of {}", print(wanted.mac), name));
         !ok)
         return ok;

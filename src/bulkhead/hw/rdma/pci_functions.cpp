@@ -119,9 +119,16 @@ Result<PhysicalFunction> PciTree::physical(const std::string& address) const {
 Result<std::optional<NetDevice>> PciTree::net_device(const std::string& address) const {
     const auto names = names_in(device(address) + "/net");
     if (names.empty()) return std::nullopt;
-    const auto index = number(fmt::format("{}/net/{}/ifindex", device(address), names.front()));
-    if (!index) return std::unexpected(index.error());
-    return NetDevice{names.front(), static_cast<int>(*index)};
+    // A count of all links that there ever were: it goes further than anything else that is counted here.
+    const std::string path = fmt::format("{}/net/{}/ifindex", device(address), names.front());
+    const auto text = read_text(path);
+    if (!text) return std::unexpected(text.error());
+    int index = 0;
+    const auto [end, wrong] = std::from_chars(text->data(), text->data() + text->size(), index);
+    if (wrong != std::errc{} || end != text->data() + text->size() || index <= 0)
+        return fail(Code::corrupt, fmt::format("{} says '{}', which is no link", path, text->substr(0, 64)),
+                    "report this");
+    return NetDevice{names.front(), index};
 }
 
 std::vector<std::string> PciTree::rdma_devices(const std::string& address) const {

@@ -100,6 +100,18 @@ TEST(SetFunction, infiniband_has_guids_and_no_mac) {
     EXPECT_EQ(links.function({7, 0})->mac, (Mac{{0xaa, 0, 0, 0, 0, 0}}));
 }
 
+TEST(SetFunction, on_infiniband_it_is_released_though_there_is_no_mac_to_take_away) {
+    FakeNicKernel kernel{1};
+    kernel.type = 32;  // ARPHRD_INFINIBAND
+    for (const std::uint16_t type : {IFLA_VF_MAC, IFLA_VF_VLAN, IFLA_VF_SPOOFCHK}) kernel.refuses[type] = EOPNOTSUPP;
+    Links links = kernel.links();
+    ASSERT_TRUE(links.set_function({7, 0}, {.node_guid = 5, .port_guid = 6}));
+    const auto released = links.set_function({7, 0}, nobodys());
+    ASSERT_TRUE(released) << released.error().what;
+    EXPECT_EQ(links.function({7, 0})->port_guid, 0U);
+    EXPECT_THAT(differences(*links.function({7, 0}), nobodys()), IsEmpty());
+}
+
 TEST(SetFunction, a_function_that_is_not_there_is_an_error) {
     FakeNicKernel kernel{2};
     be_igb(kernel);

@@ -38,6 +38,8 @@ using ErrorCallback = void (*)(void* data, ErrorInfo* error);
     X(virGetLastError, ErrorInfo*())                                      \
     X(virConnectOpen, Connection*(const char*))                           \
     X(virConnectClose, int(Connection*))                                  \
+    X(virConnectIsAlive, int(Connection*))                                \
+    X(virConnectSetKeepAlive, int(Connection*, int, unsigned))            \
     X(virConnectGetLibVersion, int(Connection*, unsigned long*))          \
     X(virConnectGetVersion, int(Connection*, unsigned long*))             \
     X(virConnectGetCapabilities, char*(Connection*))                      \

@@ -13,9 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +54,7 @@ public:
         lock_ = ::open((std::filesystem::temp_directory_path() / "bulkhead-vm-tests.lock").c_str(),
                        O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (lock_ < 0 || ::flock(lock_, LOCK_EX) != 0) return "no lock for machines can be had";
+        end_orphans();
         const auto made = program::run({BULKHEAD_SOURCE_DIR "/scripts/tenant-image.sh", images() + "/default"},
                                        {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}}, "", std::chrono::minutes{3});
         if (!made || made->status != 0) return "no boot image: " + (made ? made->output : made.error().what);
@@ -78,6 +83,20 @@ public:
 
 private:
     static constexpr unsigned user_id = 64055;
+    // Machines of tests that were killed: QEMU's words name a folder of a test whose process is gone. The lock is ours.
+    static void end_orphans() {
+        std::error_code failed;
+        const std::string mark = (std::filesystem::temp_directory_path() / "bulkhead-vm-").string();
+        for (std::filesystem::directory_iterator at{"/proc", failed}, end; !failed && at != end; at.increment(failed)) {
+            const int process = std::atoi(at->path().filename().c_str());
+            std::ifstream file{at->path() / "cmdline"};
+            const std::string words{std::istreambuf_iterator<char>{file}, {}};
+            const std::size_t found = words.find(mark);
+            if (process <= 0 || !words.starts_with(qemu_here) || found == std::string::npos) continue;
+            const int owner = std::atoi(words.c_str() + found + mark.size());
+            if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) ::kill(process, SIGKILL);
+        }
+    }
     void cover(const std::string& place, const std::filesystem::path& with) {
         if (::mount(with.c_str(), place.c_str(), nullptr, MS_BIND, nullptr) == 0) covered_.push_back(place);
     }

@@ -4,23 +4,47 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
 
 #include "bulkhead/hw/vm/library.hpp"
 
 namespace bulkhead::vm {
 
+namespace {
+
+// Seconds between words to the daemon, and how many of them may go unanswered: then the line is dead, and known to be.
+constexpr int keep_alive_seconds = 5;
+constexpr unsigned keep_alive_misses = 3;
+
+}  // namespace
+
+// The daemon may be restarted under us: whoever does something asks whether the line is alive, and opens another where
+// it is not. What others are about to do on the old one ends with an error, and is closed after that.
 struct Hypervisor::Line {
+    using Connection = std::shared_ptr<abi::Connection>;
     const Library& library;
-    abi::Connection* connection = nullptr;
-    Line(const Library& loaded, abi::Connection* opened) : library{loaded}, connection{opened} {}
-    Line(const Line&) = delete;
-    Line& operator=(const Line&) = delete;
-    ~Line() { library.virConnectClose(connection); }
+    std::string uri;
+    Line(const Library& loaded, std::string where) : library{loaded}, uri{std::move(where)} {}
+
+    Result<Connection> connection() {
+        const std::scoped_lock lock{mutex_};
+        if (connection_ && library.virConnectIsAlive(connection_.get()) == 1) return connection_;
+        connection_.reset();
+        abi::Connection* const opened = library.virConnectOpen(uri.c_str());
+        if (opened == nullptr)
+            return std::unexpected(library.error(fmt::format("open {}", uri), "see that libvirtd or virtqemud runs"));
+        // Drivers inside this process have no line to keep.
+        (void)library.virConnectSetKeepAlive(opened, keep_alive_seconds, keep_alive_misses);
+        connection_ = {opened, [&of = library](abi::Connection* done) { of.virConnectClose(done); }};
+        return connection_;
+    }
 
     // Does it to the domain of that name; what `when_absent` says, where there is none.
     template <class Answer, class Do>
-    Result<Answer> with(const std::string& name, Answer when_absent, Do act) const {
-        abi::Domain* const domain = library.virDomainLookupByName(connection, name.c_str());
+    Result<Answer> with(const std::string& name, Answer when_absent, Do act) {
+        const auto line = connection();
+        if (!line) return std::unexpected(line.error());
+        abi::Domain* const domain = library.virDomainLookupByName(line->get(), name.c_str());
         if (domain == nullptr) {
             if (library.was_no_domain()) return when_absent;
             return std::unexpected(library.error(fmt::format("look for {}", name)));
@@ -30,6 +54,10 @@ struct Hypervisor::Line {
         library.virDomainFree(domain);
         return answer;
     }
+
+private:
+    std::mutex mutex_;
+    Connection connection_;
 };
 
 namespace {
@@ -62,22 +90,24 @@ MachineState state_of(abi::State state) {
 Result<Hypervisor> Hypervisor::open(HypervisorSettings settings) {
     const auto library = Library::load(settings.library);
     if (!library) return std::unexpected(library.error());
-    abi::Connection* const connection = (*library)->virConnectOpen(settings.uri.c_str());
-    if (connection == nullptr)
-        return std::unexpected(
-            (*library)->error(fmt::format("open {}", settings.uri), "see that libvirtd or virtqemud runs"));
-    return Hypervisor{std::make_shared<Line>(**library, connection)};
+    auto line = std::make_shared<Line>(**library, settings.uri);
+    if (const auto opened = line->connection(); !opened) return std::unexpected(opened.error());
+    return Hypervisor{std::move(line)};
 }
 
 std::string Hypervisor::version() const {
     unsigned long libvirt = 0, qemu = 0;
-    line_->library.virConnectGetLibVersion(line_->connection, &libvirt);
-    line_->library.virConnectGetVersion(line_->connection, &qemu);
+    if (const auto line = line_->connection()) {
+        line_->library.virConnectGetLibVersion(line->get(), &libvirt);
+        line_->library.virConnectGetVersion(line->get(), &qemu);
+    }
     return fmt::format("libvirt {}, QEMU {}", printed(libvirt), printed(qemu));
 }
 
 Result<bool> Hypervisor::has_kvm() const {
-    char* const text = line_->library.virConnectGetCapabilities(line_->connection);
+    const auto line = line_->connection();
+    if (!line) return std::unexpected(line.error());
+    char* const text = line_->library.virConnectGetCapabilities(line->get());
     if (text == nullptr) return std::unexpected(line_->library.error("list its capabilities"));
     const bool found = std::string_view{text}.find("<domain type='kvm'") != std::string_view::npos;
     std::free(text);
@@ -85,7 +115,9 @@ Result<bool> Hypervisor::has_kvm() const {
 }
 
 Result<> Hypervisor::start(const std::string& xml) {
-    abi::Domain* const domain = line_->library.virDomainCreateXML(line_->connection, xml.c_str(), 0);
+    const auto line = line_->connection();
+    if (!line) return std::unexpected(line.error());
+    abi::Domain* const domain = line_->library.virDomainCreateXML(line->get(), xml.c_str(), 0);
     if (domain == nullptr) return std::unexpected(line_->library.error("start a machine"));
     line_->library.virDomainFree(domain);
     return {};
@@ -102,7 +134,9 @@ Result<MachineState> Hypervisor::look(const std::string& name) const {
 
 Result<std::vector<std::string>> Hypervisor::running(std::string_view prefix) const {
     abi::Domain** all = nullptr;
-    const int count = line_->library.virConnectListAllDomains(line_->connection, &all, abi::list_active);
+    const auto line = line_->connection();
+    if (!line) return std::unexpected(line.error());
+    const int count = line_->library.virConnectListAllDomains(line->get(), &all, abi::list_active);
     if (count < 0) return std::unexpected(line_->library.error("list its machines"));
     std::vector<std::string> names;
     for (int i = 0; i < count; ++i) {

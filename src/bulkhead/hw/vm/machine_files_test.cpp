@@ -126,6 +126,12 @@ TEST_F(MachineFiles, what_is_left_of_a_machine_is_seen_by_the_kernels_own_lists)
     EXPECT_TRUE(present->groups.front().contains("machine.slice"));
     EXPECT_EQ(presence_of("bulkhead-77", root_ / "proc", root_ / "cgroup")->groups.size(), 1U);
     EXPECT_FALSE(presence_of("bulkhead-8", root_ / "proc", root_ / "cgroup")->any());
+    // libvirt puts QEMU into groups below the machine's own.
+    put("cgroup/machine.slice/machine-qemu\\x2d5\\x2dbulkhead\\x2d9.scope/cgroup.procs", "");
+    put("cgroup/machine.slice/machine-qemu\\x2d5\\x2dbulkhead\\x2d9.scope/cgroup.events", "populated 1\nfrozen 0\n");
+    EXPECT_EQ(presence_of("bulkhead-9", root_ / "proc", root_ / "cgroup")->groups.size(), 1U);
+    put("cgroup/machine.slice/machine-qemu\\x2d5\\x2dbulkhead\\x2d9.scope/cgroup.events", "populated 0\nfrozen 0\n");
+    EXPECT_FALSE(presence_of("bulkhead-9", root_ / "proc", root_ / "cgroup")->any());
 }
 
 }  // namespace bulkhead::vm

@@ -48,6 +48,13 @@ bool is_group_of(const std::string& folder, const std::string& machine) {
     return folder.contains("-" + machine + ".") || folder.contains("\\x2d" + escaped + ".");
 }
 
+// Processes may be in groups below it alone: "populated" counts those, cgroup.procs does not. Version 1 has no such
+// file.
+bool is_populated(const fs::path& group) {
+    const std::string events = whole_file(group / "cgroup.events");
+    return events.contains("populated 1") || !whole_file(group / "cgroup.procs").empty();
+}
+
 }  // namespace
 
 Result<Presence> presence_of(const std::string& machine, const std::string& proc, const std::string& cgroups) {
@@ -67,7 +74,7 @@ Result<Presence> presence_of(const std::string& machine, const std::string& proc
          !failed && at != end; at.increment(failed)) {
         std::error_code vanished;
         if (at->is_directory(vanished) && is_group_of(at->path().filename().string(), machine) &&
-            !whole_file(at->path() / "cgroup.procs").empty())
+            is_populated(at->path()))
             found.groups.push_back(at->path().string());
     }
     if (failed && failed != std::errc::no_such_file_or_directory)

@@ -61,9 +61,19 @@ public:
     void offer_resets(const std::string& device, const std::string& methods) {
         std::ofstream{devices() / device / "reset_method"} << methods << "\n";
     }
+    // As a virtual function is: its physical one has said that no driver is found for it.
+    void make_function(const std::string& device) {
+        std::filesystem::create_directory_symlink(devices(), devices() / device / "physfn");
+        const std::scoped_lock lock{mutex_};
+        functions_.insert(device);
+    }
     VfioSettings settings() const { return {.sysfs = root_, .patience = std::chrono::milliseconds{2000}}; }
 
     std::atomic<bool> stubborn = false;  // drivers do not let go
+    bool was_reset(const std::string& device) {
+        const std::scoped_lock lock{mutex_};
+        return resets_.contains(device);
+    }
     bool saw_reset_of(const std::string& device) {
         for (int i = 0; i < 2000; ++i) {
             {
@@ -95,7 +105,9 @@ private:
         std::string wanted;
         std::getline(file, wanted);
         if (std::filesystem::exists(devices() / device / "driver")) return;
-        bind(device, wanted.empty() || wanted.starts_with("(null)") ? "nvidia" : wanted.substr(0, wanted.find('(')));
+        const bool prefers_none = wanted.empty() || wanted.starts_with("(null)");
+        if (prefers_none && functions_.contains(device)) return;
+        bind(device, prefers_none ? "nvidia" : wanted.substr(0, wanted.find('(')));
     }
     void serve() {
         while (!stopping_) {
@@ -113,7 +125,7 @@ private:
 
     std::filesystem::path root_;
     std::mutex mutex_;
-    std::set<std::string> resets_;
+    std::set<std::string> resets_, functions_;
     std::map<std::string, Pipe> pipes_;
     std::atomic<bool> stopping_ = false;
     std::thread kernel_{[this] { serve(); }};

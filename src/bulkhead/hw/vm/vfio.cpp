@@ -165,17 +165,24 @@ Result<std::string> Vfio::reset(const std::string& device) const {
     return method;
 }
 
-Result<std::string> Vfio::take_back(const std::string& device, const std::string& driver) const {
-    const auto method = reset(device);
-    if (!method) return method;
+Result<std::optional<std::string>> Vfio::take_back(const std::string& device, const std::string& driver) const {
+    const auto has = driver_of(device);
+    if (!has) return std::unexpected(has.error());
+    const bool stayed = !driver.empty() && *has == driver;
+    const auto method = stayed ? Result<std::string>{} : reset(device);
+    if (!method) return std::unexpected(method.error());
     if (auto wrote = write(folder_of(device) + "/driver_override", "\n"); !wrote) return std::unexpected(wrote.error());
+    if (stayed) return std::nullopt;
     if (auto freed = unbind(device); !freed) return std::unexpected(freed.error());
+    // Its physical one says that no driver is found for it by itself: asking the kernel to would never end well.
+    if (std::error_code failed; fs::exists(folder_of(device) + "/physfn", failed))
+        return fmt::format("{}, left without a driver", *method);
     if (auto wrote = write(settings_.sysfs + "/bus/pci/drivers_probe", device); !wrote)
         return std::unexpected(wrote.error());
     if (!driver.empty())
         if (auto bound = wait_for_driver(device, driver); !bound) return std::unexpected(bound.error());
     const auto now = driver_of(device);
-    if (!now) return now;
+    if (!now) return std::unexpected(now.error());
     if (*now == vfio_driver)
         return fail(Code::conflict, fmt::format("{} went back to vfio-pci by itself", device),
                     "see the ids that vfio-pci was loaded with");

@@ -36,8 +36,10 @@ public:
     Result<std::string> driver_of(const std::string& device) const;  // empty: none
     // Safe to repeat.
     Result<> give(const std::string& device) const;
-    // By which path it came back: "flr, rebind nvidia". `driver` empty: whichever the kernel finds.
-    Result<std::string> take_back(const std::string& device, const std::string& driver) const;
+    // By which path it came back: "flr, rebind nvidia". `driver` empty: whichever the kernel finds. Nothing: that
+    // driver has it, so that no machine does, and it is not reset under the host's hands. A virtual function is left
+    // without a driver: whoever attached it decides what comes next.
+    Result<std::optional<std::string>> take_back(const std::string& device, const std::string& driver) const;
 
 private:
     std::string folder_of(const std::string& device) const { return settings_.sysfs + "/bus/pci/devices/" + device; }

@@ -24,7 +24,8 @@ TEST(Vfio, a_gpu_goes_to_a_machine_and_comes_back_reset_to_its_own_driver) {
     EXPECT_TRUE(vfio.give(gpu)) << "it has it already";
     const auto back = vfio.take_back(gpu, "nvidia");
     ASSERT_TRUE(back) << back.error().what;
-    EXPECT_EQ(*back, "flr, rebind nvidia");
+    ASSERT_TRUE(*back);
+    EXPECT_EQ(**back, "flr, rebind nvidia");
     EXPECT_EQ(*vfio.driver_of(gpu), "nvidia");
     EXPECT_TRUE(tree.saw_reset_of(gpu));
 }
@@ -64,7 +65,38 @@ TEST(Vfio, the_widest_reset_is_taken_only_where_there_is_no_narrower_and_none_is
     EXPECT_NE(refused.error().what.find("offers pm"), std::string::npos) << refused.error().what;
     EXPECT_EQ(*vfio.driver_of(gpu), "vfio-pci") << "what was not reset is not handed to the host either";
     tree.offer_resets(gpu, "pm bus");
-    EXPECT_EQ(*vfio.take_back(gpu, "nvidia"), "bus, rebind nvidia");
+    EXPECT_EQ(vfio.take_back(gpu, "nvidia").value(), "bus, rebind nvidia");
+}
+
+TEST(Vfio, a_device_that_never_left_its_driver_is_not_reset_under_it) {
+    SysfsTree tree;
+    tree.add(gpu, 7);
+    tree.add(other_gpu, 8);
+    const Vfio vfio{tree.settings()};
+    const auto stayed = vfio.take_back(gpu, "nvidia");
+    ASSERT_TRUE(stayed) << stayed.error().what;
+    EXPECT_FALSE(*stayed);
+    EXPECT_EQ(*vfio.driver_of(gpu), "nvidia");
+    ASSERT_TRUE(vfio.give(other_gpu));
+    ASSERT_TRUE(vfio.take_back(other_gpu, "nvidia"));
+    EXPECT_TRUE(tree.saw_reset_of(other_gpu)) << "by now whoever plays the kernel has read everything";
+    EXPECT_FALSE(tree.was_reset(gpu));
+}
+
+TEST(Vfio, a_virtual_function_comes_back_reset_and_without_a_driver) {
+    SysfsTree tree;
+    tree.add(gpu, 7);
+    tree.make_function(gpu);
+    VfioSettings settings = tree.settings();
+    settings.patience = std::chrono::milliseconds{200};
+    const Vfio vfio{settings};
+    ASSERT_TRUE(vfio.give(gpu));
+    const auto back = vfio.take_back(gpu, "nvidia");
+    ASSERT_TRUE(back) << back.error().what;
+    EXPECT_EQ(back->value(), "flr, left without a driver");
+    EXPECT_EQ(*vfio.driver_of(gpu), "");
+    EXPECT_TRUE(tree.saw_reset_of(gpu));
+    EXPECT_TRUE(vfio.take_back(gpu, "nvidia")) << "again is fine";
 }
 
 TEST(Vfio, a_driver_that_does_not_let_go_is_told_and_not_waited_for_forever) {
