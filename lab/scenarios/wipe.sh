@@ -13,6 +13,11 @@ guest() {
     until_true 40 drive_is LAB-NVME-0 available
     gone "$(block LAB-NVME-0)" from-before 100 || fail "a drive nobody knows was leased out as it was"
     ev node_s "$(cut -d ' ' -f 1 /proc/uptime)"
+    # The agent has it, also while no tenant does: nobody erases it beside the agent.
+    if bulkhead erase-drive --serial LAB-NVME-0 --yes >/tmp/erase.log 2>&1; then fail "a drive that an agent has was erased by hand"; fi
+    grep -q 'LAB-NVME-0 is in the hands of another agent' /tmp/erase.log || fail "erase-drive: $(cat /tmp/erase.log)"
+    bulkhead drives | grep "^LAB-NVME-0.*an agent's" || fail "drives: $(bulkhead drives)"
+    ev beside_the_agent refused
 
     drive_work scratch 'd=${BULKHEAD_DRIVES%%,*}; yes tenant-secret | dd of=$d bs=1M seek=7 count=1 iflag=fullblock conv=fsync 2>/dev/null; echo wrote; sleep 600'
     until_true 60 holds "$(block LAB-NVME-0)" tenant-secret 7

@@ -183,7 +183,8 @@ void add_drives(Command program, Context& context) {
     command.description(
         "The NVMe drives of this machine: who uses them, and how each would be erased.\n\n"
         "Asks every drive what it can do, which takes root, and says which method an erase would use, what may be\n"
-        "claimed after it, and why not by a stronger one. Changes nothing.");
+        "claimed after it, and why not by a stronger one. Changes nothing. Where it is not shown who uses a drive, it "
+        "says\nso and ends with an error.");
     command.add_option("--erase", options->methods, "By which methods drives may be erased, in this order.")
         .type_name("METHODS");
     command
