@@ -108,7 +108,7 @@ struct FabricRow {
         field("partitionKey", &FabricRow::partitionKey, "Without the membership bit; 0: none.",
               Rule{.min = 0, .max = 32767});
         field("addresses", &FabricRow::addresses, "Of functions that are not wiped since.");
-        field("former", &FabricRow::former, "Functions still have it that a backup had forgotten; nobody new gets it.");
+        field("former", &FabricRow::former, "Functions still have it, or may; nothing new is made of it.");
     }
     friend bool operator==(const FabricRow&, const FabricRow&) = default;
 };

@@ -175,8 +175,8 @@ struct FleetPolicySpec {
         field("bindings", &FleetPolicySpec::bindings,
               "Who of the identity provider's people run, secure and audit the fleet; changed by a security-admin.");
         field("fabric", &FleetPolicySpec::fabric,
-              "The network for RDMA; absent: virtual functions are handed out as they are, and nothing keeps tenants "
-              "apart there.");
+              "The network for RDMA; absent: agents hand out no virtual function of a real NIC, and nothing keeps "
+              "tenants apart on simulated ones.");
     }
     friend bool operator==(const FleetPolicySpec&, const FleetPolicySpec&) = default;
 };
