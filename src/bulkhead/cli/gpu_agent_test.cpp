@@ -382,7 +382,7 @@ TEST_F(GpuAgent, a_tier_it_does_not_have_is_refused_by_name) {
     if (!hardware_) return;
     const OperationResult started = carry(StartTenant{.lease = 5, .tier = Tier::vm, .gpus = {{.gpu = 0, .size = 8}}});
     EXPECT_FALSE(started.ok);
-    EXPECT_EQ(started.why, "this agent has no vm tier yet");
+    EXPECT_EQ(started.why, "this node has no vm tier: this agent was told of no libvirt");
 }
 
 }  // namespace
