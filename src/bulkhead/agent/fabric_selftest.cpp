@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -210,11 +211,16 @@ int tells_the_kernel(const rdma::Request& request) {
     return line->last_error() == 0 ? EIO : line->last_error();
 }
 
+// EPERM only if the program says so itself: it fails of other things, too.
 int runs(const std::vector<std::string>& command) {
+    auto words = container::make_pipe();
+    if (!words) return EIO;
     const pid_t child = ::fork();
     if (child == 0) {
         const container::Fd nothing{::open("/dev/null", O_RDWR)};
-        for (const int fd : {0, 1, 2}) ::dup2(*nothing, fd);
+        for (const int fd : {0, 1}) ::dup2(*nothing, fd);
+        ::dup2(*words->write, 2);
+        ::setenv("LC_ALL", "C", 1);
         std::vector<std::string> texts = command;
         std::vector<char*> arguments;
         for (std::string& text : texts) arguments.push_back(text.data());
@@ -222,10 +228,16 @@ int runs(const std::vector<std::string>& command) {
         ::execvp(arguments[0], arguments.data());
         ::_exit(127);
     }
+    words->write.close();
+    std::string said;
+    std::array<char, 512> piece{};
+    for (ssize_t got = 0; (got = ::read(*words->read, piece.data(), piece.size())) > 0;)
+        said.append(piece.data(), static_cast<std::size_t>(got));
     int status = 0;
     ::waitpid(child, &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) == 127) return -1;  // it was not tried at all
-    return WEXITSTATUS(status) == 0 ? 0 : EPERM;
+    if (WEXITSTATUS(status) == 0) return 0;
+    return said.contains("not permitted") ? EPERM : EIO;
 }
 
 struct ProcessAttempt {

@@ -63,6 +63,25 @@ TEST_F(VmAgent, a_machine_that_nobody_can_look_at_is_not_called_stopped) {
     EXPECT_THAT(stopped.why, HasSubstr("has a machine here, and libvirt cannot be reached"));
 }
 
+// Beside the tier, because it is the same question: what an agent says of what it cannot look at.
+TEST_F(VmAgent, without_its_nic_an_agent_goes_on_and_does_not_call_released_what_is_on_record) {
+    settings_.nics = {"ffff:ff:1f.7"};
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    ASSERT_TRUE(hardware_->why_no_functions());
+    const std::string why = hardware_->why_no_functions()->what;  // no such NIC; or no right to the host's namespace
+    EXPECT_TRUE(hardware_->inventory()->functions.empty());
+    EXPECT_FALSE(carry(AttachFunction{.lease = lease, .tenant = "acme", .port = {}}).ok);
+    EXPECT_TRUE(carry(DetachFunction{.function = 3}).ok) << "it was never attached";
+    std::filesystem::create_directories(places().run_folder + "/functions");
+    std::ofstream{places().run_folder + "/functions/0000:3b:10.3"}
+        << R"({"lease":7,"device":"0000:3b:10.3","function":3})";
+    const auto released = carry(DetachFunction{.function = 3});
+    EXPECT_FALSE(released.ok);
+    EXPECT_THAT(released.why, HasSubstr(why));
+    EXPECT_TRUE(carry(DetachFunction{.function = 4}).ok);
+}
+
 TEST_F(VmAgent, a_gpu_that_a_machine_holds_is_not_lost_to_an_agent_that_is_started_meanwhile) {
     settings_.machines.folder = folder_ / "machines";
     open("2 x h200-141gb");
