@@ -15,7 +15,7 @@ const std::string rival =
     "apiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {name: rival}\n"
     "spec: {class: research, priorityGrant: 50}\n";
 
-const std::string other =
+const std::string other_tenant =
     "apiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {name: other}\n"
     "spec: {class: research, priorityGrant: 50}\n";
 
@@ -293,7 +293,7 @@ TEST(Core, a_drained_node_empties_and_takes_nothing_new) {
 
 TEST(Core, distrusting_tenants_follow_each_other_on_a_kernel_only_after_a_verified_reboot) {
     Plane plane{1};
-    ASSERT_TRUE(plane.apply(other + "---\n" + rival).outcome);
+    ASSERT_TRUE(plane.apply(other_tenant + "---\n" + rival).outcome);
     ASSERT_TRUE(plane.apply(work("train", "other", "gpu: {count: 1, mechanism: whole}")).outcome);
     plane.settle();
     const std::int64_t boots = plane.nodes["n0"]->model.boots();

@@ -83,7 +83,7 @@ private:
             const Request::Nest list{answer, IFLA_VFINFO_LIST};
             for (const auto& [vf, all] : settings_) {
                 const Request::Nest one{answer, IFLA_VF_INFO};
-                for (const auto& [type, value] : all) answer.attribute(type, value);
+                for (const auto& [kind, value] : all) answer.attribute(kind, value);
             }
         }
         reply(answer, request.sequence);
