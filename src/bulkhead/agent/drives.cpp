@@ -141,6 +141,7 @@ Result<std::unique_ptr<Drives>> Drives::open(DriveSettings settings) {
 
 std::vector<NodeDrive> Drives::inventory() const {
     std::vector<NodeDrive> drives;
+    drives.reserve(places_.size());
     for (const Place& place : places_)
         drives.push_back({.serial = place.serial, .size = {place.bytes}, .state = {}, .lease = {}});
     return drives;
@@ -235,7 +236,8 @@ Result<std::vector<container::DeviceNode>> Drives::nodes(std::span<const std::ui
 
 std::vector<FaultReport> Drives::look() {
     std::vector<FaultReport> faults;
-    for (std::uint16_t number = 0; number < places_.size(); ++number) {
+    for (std::size_t at = 0; at < places_.size(); ++at) {
+        const auto number = static_cast<std::uint16_t>(at);
         const auto drive = find(number);
         const std::string why = drive ? "" : drive.error().what;
         const std::scoped_lock lock{mutex_};

@@ -223,6 +223,7 @@ int runs(const std::vector<std::string>& command) {
         ::setenv("LC_ALL", "C", 1);
         std::vector<std::string> texts = command;
         std::vector<char*> arguments;
+        arguments.reserve(texts.size() + 1);
         for (std::string& text : texts) arguments.push_back(text.data());
         arguments.push_back(nullptr);
         ::execvp(arguments[0], arguments.data());

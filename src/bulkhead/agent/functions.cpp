@@ -174,6 +174,7 @@ Result<> Functions::find_all() {
 
 std::vector<NodeFunction> Functions::inventory() const {
     std::vector<NodeFunction> all;
+    all.reserve(known_.size());
     for (const Known& one : known_)
         all.push_back({.address = one.address,
                        .lease = {},

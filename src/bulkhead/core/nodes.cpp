@@ -66,11 +66,13 @@ void doubt_who_is_another(Turn& turn, NodeRun& node, std::vector<Device>& list, 
 
 std::vector<std::string> names_of(const std::vector<NodeDrive>& drives) {
     std::vector<std::string> names;
+    names.reserve(drives.size());
     for (const NodeDrive& drive : drives) names.push_back(drive.serial);
     return names;
 }
 std::vector<std::string> names_of(const std::vector<NodeFunction>& functions) {
     std::vector<std::string> names;
+    names.reserve(functions.size());
     for (const NodeFunction& function : functions) names.push_back(function.address);
     return names;
 }

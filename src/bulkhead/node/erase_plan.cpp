@@ -150,6 +150,7 @@ private:
             const bool broadcast = alike && (drive_.fna & fna_no_broadcast) == 0;
             return {of(ours_.front(), broadcast ? every_namespace : ours_.front().id)};
         }
+        commands.reserve(ours_.size());
         for (const DriveNamespace& one : ours_) commands.push_back(of(one, one.id));
         return commands;
     }

@@ -264,6 +264,7 @@ void Executor::answer_wipe(Instant now, Outcome& out, Key ticket, const std::str
     if (work.second_pass || wipe.second_pass) method += ", second pass";
     if (wipe.reset) method += ", " + (work.reset.empty() ? "after a GPU reset of which nothing is known" : work.reset);
     std::vector<std::string> skipped;
+    skipped.reserve(work.skipped.size());
     for (const std::string& one : work.skipped) skipped.push_back(one_line(one, words_of_a_drive_max));
     const evidence::WipeStatement statement{
         .node = identity_.node,

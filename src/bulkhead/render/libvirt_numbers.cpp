@@ -52,7 +52,7 @@ Result<std::vector<unsigned>> parse_cpu_list(std::string_view text) {
         if (!from || !to || *to < *from)
             return fail(Code::invalid, fmt::format("\"{}\" is no list of CPUs", whole), "as in 0-15,64-79");
         for (unsigned cpu = *from; cpu <= *to; ++cpu) cpus.push_back(cpu);
-        if (cpus.size() > 2 * cpus_max) return fail(Code::invalid, "a list of too many CPUs", "");
+        if (cpus.size() > std::size_t{2} * cpus_max) return fail(Code::invalid, "a list of too many CPUs", "");
     }
     std::ranges::sort(cpus);
     cpus.erase(std::ranges::unique(cpus).begin(), cpus.end());

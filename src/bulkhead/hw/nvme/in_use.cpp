@@ -168,7 +168,7 @@ std::vector<std::string> users_of(const Tree& tree, const Drive& drive) {
 bool sees_all_processes(const Tree& tree) {
     return std::ranges::none_of(processes(tree), [&](const std::string& process) {
         std::error_code failed;
-        fs::directory_iterator{tree.proc + "/" + process + "/fd", failed};
+        const fs::directory_iterator files{tree.proc + "/" + process + "/fd", failed};
         return failed == std::errc::permission_denied;
     });
 }

@@ -87,7 +87,7 @@ std::string print(const Gid& gid) {
 Result<Prefix> parse_prefix(std::string_view text) {
     constexpr auto like = "10.128.16.5/20";
     const std::size_t slash = text.find('/');
-    if (slash == text.npos || slash > 64 || text.contains('\0'))
+    if (slash > 64 || text.contains('\0'))  // npos too
         return no_such("address with a prefix length", text, like);
     const std::string address{text.substr(0, slash)};
     const std::string_view length = text.substr(slash + 1);

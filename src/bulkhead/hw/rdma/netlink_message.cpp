@@ -19,7 +19,7 @@ T copied(View bytes) {
     return out;
 }
 
-std::unexpected<Error> broken(std::string what) {
+std::unexpected<Error> broken(const std::string& what) {
     return fail(Code::corrupt, "a netlink answer does not read: " + what, "see which kernel this is, and report it");
 }
 

@@ -90,7 +90,7 @@ MachineState state_of(abi::State state) {
 Result<Hypervisor> Hypervisor::open(HypervisorSettings settings) {
     const auto library = Library::load(settings.library);
     if (!library) return std::unexpected(library.error());
-    auto line = std::make_shared<Line>(**library, settings.uri);
+    auto line = std::make_shared<Line>(**library, std::move(settings.uri));
     if (const auto opened = line->connection(); !opened) return std::unexpected(opened.error());
     return Hypervisor{std::move(line)};
 }

@@ -159,7 +159,7 @@ Result<std::string> Vfio::reset(const std::string& device) const {
                     fmt::format("{} can be reset in no way that forgets everything; the kernel offers {}", device,
                                 methods.empty() ? "none" : fmt::format("{}", fmt::join(methods, ", "))),
                     "reboot the host before the device is used again");
-    const std::string method{*chosen};
+    std::string method{*chosen};
     if (auto wrote = write(methods_file, method); !wrote) return std::unexpected(wrote.error());
     if (auto wrote = write(folder_of(device) + "/reset", "1"); !wrote) return std::unexpected(wrote.error());
     return method;
