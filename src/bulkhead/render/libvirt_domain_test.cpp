@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "bulkhead/render/libvirt_lease.hpp"
-#include "bulkhead/render/libvirt_xml.hpp"
+#include "bulkhead/render/xml.hpp"
 
 namespace bulkhead::render {
 

@@ -1,5 +1,5 @@
-// Just enough XML to write a domain: elements that are closed in the order they were opened, and text that cannot
-// become markup whatever is in it.
+// A domain is written as it is read, from above to below: elements that are closed in the order they were opened, and
+// text that cannot become markup whatever is in it (xml.hpp).
 #pragma once
 
 #include <string>
@@ -10,10 +10,6 @@
 namespace bulkhead::render {
 
 using XmlAttributes = std::vector<std::pair<std::string_view, std::string>>;
-
-// For text and for attributes in single quotes. What XML 1.0 cannot say at all becomes U+FFFD; line ends become
-// references, which readers leave as they are.
-std::string xml_escaped(std::string_view text);
 
 class XmlWriter {
 public:

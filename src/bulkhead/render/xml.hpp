@@ -23,4 +23,8 @@ struct Element {
 };
 std::string to_xml(const Element& root);
 
+// For text, and for attributes in either kind of quotes. What XML 1.0 cannot say at all becomes U+FFFD; line ends
+// become references, which readers leave as they are.
+std::string xml_escaped(std::string_view text);
+
 }  // namespace bulkhead::render
