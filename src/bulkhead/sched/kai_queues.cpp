@@ -220,7 +220,7 @@ PeerCluster read_kai_queues(std::string_view file, std::string_view text, Gpus a
 
 bool may_be_a_name(std::string_view text) {
     return text.size() <= 253 && first_invalid_utf8(text) == text.npos &&
-           std::ranges::none_of(text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; });
+           std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 0x7F; });
 }
 
 }  // namespace bulkhead::sched
