@@ -36,6 +36,8 @@ Result<> AgentLoop::run(agent::Runner& runner) {
         }
         if (welcome_) renew_when_due();
         if (auto polled = runner.poll(clock_now()); !polled) return polled;
+        // The control plane learns what a node has when a session begins. One that is not open yet will tell.
+        if (runner.take_stock_changed() && welcome_) link_->reconnect("the node has another drive");
         for (const std::string& note : runner.take_notes()) log_.info("note", {{"what", note}});
     }
     return {};
