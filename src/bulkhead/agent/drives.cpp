@@ -149,6 +149,7 @@ bool Drives::take_in_new() {
     const std::map<std::string, std::uint64_t> before = std::exchange(newcomers_, {});
     bool taken = false;
     for (const nvme::Drive& drive : *there) {
+        if (std::ranges::find(settings_.tenant, drive.serial) == settings_.tenant.end()) continue;
         const std::scoped_lock lock{places_mutex_};
         if (std::ranges::find(places_, drive.serial, &Place::serial) != places_.end() || drive.state != "live")
             continue;

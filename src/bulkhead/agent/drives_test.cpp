@@ -203,7 +203,7 @@ TEST_F(NodeDrives, one_that_comes_later_and_is_not_named_or_somebody_elses_is_le
 
     DriveSettings other = settings_;
     other.folder = machine_.folder() / "other";
-    other.tenant = {"model:QEMU*"};
+    other.tenant = {"LAB-NVME-1"};
     std::filesystem::create_directories(other.folder);
     pull("nvme1");
     auto later = Drives::open(other);
@@ -215,6 +215,15 @@ TEST_F(NodeDrives, one_that_comes_later_and_is_not_named_or_somebody_elses_is_le
     held->close();
     EXPECT_TRUE((*later)->take_in_new()) << "tried again";
     EXPECT_THAT(serials(**later), ElementsAre("LAB-NVME-1"));
+}
+
+TEST_F(NodeDrives, a_whole_kind_is_taken_in_at_a_start_alone) {
+    pull("nvme0");
+    auto drives = open({"model:QEMU*"});
+    plug_in("nvme0");
+    for (int look = 0; look < 3; ++look) EXPECT_FALSE(drives->take_in_new()) << "somebody may want what is on it";
+    drives.reset();
+    EXPECT_THAT(serials(*open({"model:QEMU*"})), ElementsAre("LAB-NVME-0", "LAB-NVME-1"));
 }
 
 TEST_F(NodeDrives, a_number_that_cannot_be_kept_is_not_given) {

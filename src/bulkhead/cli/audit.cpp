@@ -56,7 +56,7 @@ int certificate(const AuditOptions& options, const DoorOptions& door, Context& c
     const auto list = from_json<evidence::CertificateList>(options.file, reply->body, own_text);
     const bool of_lab = list && std::ranges::any_of(list->certificates, [](const auto& one) { return !!one.lab; });
     context.out << fmt::format("{}\n  check it anywhere: bulkhead verify {} --key KEY{}\n", options.file, options.file,
-                               of_lab ? " --accept-lab (no hardware did this)" : "");
+                               of_lab ? " --accept-lab\n  no hardware did this: it is signed with the lab's key" : "");
     return done;
 }
 
