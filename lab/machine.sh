@@ -41,6 +41,12 @@ debug_node() {  # SERIAL ERRORS
     printf '{"driver":"raw","node-name":"%s","discard":"unmap","file":{"driver":"blkdebug","node-name":"%s-debug","image":{"driver":"file","filename":"%s.img"}%s}}' \
         "$1" "$1" "$1" "$2"
 }
+# One that is not in the machine yet, and a port for it (`outside_do plug`). Its Format can be held up.
+drive_to_plug_in() {  # SERIAL MIB
+    image "$1.img" "$2"
+    ports=$((ports + 1))
+    qemu+=(-device "pcie-root-port,id=port-$1,chassis=$ports,slot=$ports" -blockdev "$(debug_node "$1" '')")
+}
 # A disk of the machine's own, for what a node keeps over a boot; no drive of tenants.
 state_disk() {
     image state.img 256

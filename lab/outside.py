@@ -9,6 +9,7 @@ Requests, one a line; the answer is "ok ..." or "no WHY":
                                      them need every combination. Fields: oacs fna sanicap.
     hold SERIAL                      the next Format of that drive begins and does not end (needs `slow_drive`)
     release SERIAL                   now it ends
+    plug SERIAL, pull SERIAL         the drive is put into its port, or taken out of it (needs `drive_to_plug_in`)
 """
 import re
 import socket
@@ -65,7 +66,7 @@ def monitor(command):
             heard = b""
             while b"(qemu)" not in heard.replace(say.strip(), b""):
                 heard += door.recv(4096)
-    return "ok"
+    return "no " + re.sub(r"\s+", " ", heard.decode(errors="replace")) if b"Error:" in heard else "ok"
 
 
 def answer(pid, request):
@@ -77,6 +78,10 @@ def answer(pid, request):
         case ["release", serial]:
             # By the device: to attach a second user to the node would wait for the very request that is held.
             return monitor(f'qemu-io -d ctrl-{serial} "remove_break held"')  # lets go what waits at it, too
+        case ["plug", serial]:
+            return monitor(f"device_add nvme,id=ctrl-{serial},bus=port-{serial},drive={serial},serial={serial}")
+        case ["pull", serial]:
+            return monitor(f"device_del ctrl-{serial}")
     return "no such request"
 
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Checks a certificate of Bulkhead without Bulkhead: Python's standard library and nothing else.
 
-    verify_certificate.py FILE --key KEY [--keys HISTORY] [--tenant NAME] [--lease NAME] [--node NAME]
+    verify_certificate.py FILE --key KEY [--keys HISTORY] [--tenant NAME] [--lease NAME] [--node NAME] [--accept-lab]
 
 FILE holds one certificate or a list of them, KEY is the log's verifier key (name+id+base64) or a file that holds it.
-Exit status: 0 proven, 1 not proven (with the reason), 2 not a certificate or not a key.
+Exit status: 0 proven, 1 not proven (with the reason), 2 not a certificate or not a key, 3 sound, but of a lab: not about
+hardware (0 with --accept-lab).
 
 Written from docs/certificates.md and the public formats (RFC 6962, RFC 8032, c2sp.org/signed-note,
 c2sp.org/tlog-checkpoint); it shares no code with the program that makes certificates.
@@ -124,8 +125,8 @@ def verifier_key(given):
     return name, key_id, raw[1:]
 
 
-def open_checkpoint(note, terms):
-    """The size and root in a signed note, if one of our keys has signed it that may sign for that size."""
+def open_note(note, terms):
+    """The text of a signed note, and the largest tree that a key of ours which has signed it may sign for."""
     cut = note.rfind("\n\n")
     if cut < 0 or not note.endswith("\n"):
         raise NotProven("the checkpoint is not a signed note")
@@ -144,13 +145,35 @@ def open_checkpoint(note, terms):
             most = max(most, upto)
     if most < 0:
         raise NotProven("no key that was given here has signed the checkpoint")
+    return text, most
+
+
+def open_checkpoint(note, terms, log=None):
+    """The size and root in a checkpoint of the log, if one of our keys has signed it that may sign for that size."""
+    text, most = open_note(note, terms)
     body = text.split("\n")
     origin, size, root = body[0], body[1], unbase64(body[2])
-    if origin != terms[0][0][0] or not size.isdigit() or str(int(size)) != size or len(root) != 32:
+    if origin != (log or terms[0][0][0]) or not size.isdigit() or str(int(size)) != size or len(root) != 32:
         raise NotProven("the note is no checkpoint of this log")
     if int(size) > most:
         raise NotProven(f"the key that signed for {size} leaves was replaced when the log had {most}")
     return origin, int(size), root
+
+
+def open_lab_checkpoint(certificate, terms):
+    """The same of a certificate that the log's lab has signed: the log's key of that time must have introduced its key."""
+    log = terms[0][0][0]
+    text, most = open_note(certificate["lab"], terms)
+    lines = text.split("\n")
+    if len(lines) != 3 or lines[0] != "bulkhead.dev/lab-key/v1":
+        raise NotProven("the certificate does not say whose the lab's key is")
+    try:
+        lab = verifier_key(lines[1])
+    except NotUsable as why:
+        raise NotProven(str(why)) from None
+    if lab[0] != log + "/lab":
+        raise NotProven(f"{lab[0]} is not the lab of {log}")
+    return open_checkpoint(certificate["checkpoint"], [(lab, most)], log)
 
 
 def verify_inclusion(index, size, leaf, proof, root):
@@ -241,11 +264,19 @@ def pseudonym(opening):
     return "~" + hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def verify(certificate, terms, expected):
+def verify(certificate, terms, expected, accept_lab):
+    """What is shown, in words; and whether all of it is of a lab."""
     if certificate.get("version") != "bulkhead.dev/certificate/v1":
         raise NotUsable("not a certificate of a version that is known here")
-    origin, size, root = open_checkpoint(certificate["checkpoint"], terms)
+    by_lab = "lab" in certificate
+    origin, size, root = (open_lab_checkpoint(certificate, terms) if by_lab
+                          else open_checkpoint(certificate["checkpoint"], terms))
     index, record = open_leaf(certificate["record"], size, root, "record")
+    of_lab = record.get("grade") in ("emulated", "simulated")
+    if by_lab and not of_lab:
+        raise NotProven(f"the record is graded {record.get('grade')}, and the lab's key signed for it")
+    if of_lab and not by_lab and not accept_lab:
+        raise NotProven(f"the record is graded {record.get('grade')}, and signed with the log's own key")
 
     tenant = record.get("tenant", "")
     if "tenant" in certificate:
@@ -259,7 +290,7 @@ def verify(certificate, terms, expected):
 
     said = [f"the log {origin} holds this record ({record['kind']}) at leaf {index} of the {size} it has signed for"]
     if record["kind"] != "wiped":
-        return said + ["that anything was wiped is not shown: this is only what was recorded"]
+        return said + ["that anything was wiped is not shown: this is only what was recorded"], of_lab
 
     evidence = record.get("evidence")
     if not evidence or "key" not in certificate:
@@ -290,7 +321,7 @@ def verify(certificate, terms, expected):
         f"({statement['method']}, {statement['bytes']} bytes, {statement['bytesVerified']} read back)",
         f"from {statement['began']} to {statement['ended']}, known as {statement['grade']}; "
         f"{statement.get('bytesUnreachable', 0)} bytes could not be reached by any program",
-    ] + [f"{name}: {statement[name]}" for name in ("claim", "samples") if statement.get(name)]
+    ] + [f"{name}: {statement[name]}" for name in ("claim", "samples") if statement.get(name)], of_lab
 
 
 def main():
@@ -300,6 +331,7 @@ def main():
     arguments.add_argument("--keys")
     for name in ("tenant", "lease", "node"):
         arguments.add_argument("--" + name, default="")
+    arguments.add_argument("--accept-lab", action="store_true")
     given = arguments.parse_args()
     expected = {name: getattr(given, name) for name in ("tenant", "lease", "node")}
     try:
@@ -314,8 +346,11 @@ def main():
         certificates = document["certificates"] if listed else [document]
         if not certificates:
             raise NotUsable("there is no certificate in this file")
+        any_of_lab = False
         for certificate in certificates:
-            for line in verify(certificate, terms, expected):
+            lines, of_lab = verify(certificate, terms, expected, given.accept_lab)
+            any_of_lab = any_of_lab or of_lab
+            for line in lines:
                 print("+", line)
     except NotProven as why:
         print("NOT PROVEN:", why)
@@ -323,7 +358,10 @@ def main():
     except (NotUsable, OSError, LookupError, TypeError, AttributeError, ValueError, RecursionError) as why:
         print("cannot check:", why, file=sys.stderr)
         return 2
-    print("PROVEN")
+    if any_of_lab and not given.accept_lab:
+        print("LAB ONLY, NOT HARDWARE: simulated or emulated; --accept-lab if that is what you want")
+        return 3
+    print("PROVEN IN A LAB" if any_of_lab else "PROVEN")
     return 0
 
 

@@ -14,5 +14,5 @@ guest() {
     certificate_out "$(lease_of hello)"
 }
 outside() {
-    "$project/build/bin/bulkhead" verify out/wipe.json --key out/log.vkey --tenant vision --node gpu-1
+    "$project/build/bin/bulkhead" verify out/wipe.json --key out/log.vkey --tenant vision --node gpu-1 --accept-lab
 }

@@ -43,7 +43,7 @@ guest() {
     certificate_out "$(cat /state/lease)"
 }
 outside() {
-    "$project/build/bin/bulkhead" verify out/wipe.json --key out/log.vkey --tenant vision --node gpu-1 >verified.txt || return 1
+    "$project/build/bin/bulkhead" verify out/wipe.json --key out/log.vkey --tenant vision --node gpu-1 --accept-lab >verified.txt || return 1
     cat verified.txt
     grep -q LAB-NVME-0 verified.txt
 }

@@ -39,7 +39,11 @@ guest() {
     certificate_out "$lease"
 }
 outside() {
-    "$project/build/bin/bulkhead" verify out/wipe.json --key out/log.vkey --tenant vision --node gpu-1 --lease "$(sed -n 's/.*"\(lease-[0-9a-f]*\)".*/\1/p' out/wipe.json | head -n 1)" >verified.txt || return 1
+    "$project/build/bin/bulkhead" verify out/wipe.json --key out/log.vkey --tenant vision --node gpu-1 --lease "$(sed -n 's/.*"\(lease-[0-9a-f]*\)".*/\1/p' out/wipe.json | head -n 1)" --accept-lab >verified.txt || return 1
     cat verified.txt
+    # Whoever does not say that a lab will do is told that this is one.
+    local status=0
+    "$project/build/bin/bulkhead" verify out/wipe.json --key out/log.vkey >refused.txt || status=$?
+    [ "$status" = 5 ] && grep -q 'LAB ONLY, NOT HARDWARE' refused.txt || { cat refused.txt; return 1; }
     grep -q 'LAB-NVME-0' verified.txt && grep -q 'emulated' verified.txt
 }

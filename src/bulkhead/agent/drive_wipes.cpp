@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "bulkhead/agent/drives.hpp"
+#include "bulkhead/hw/nvme/virtual_machine.hpp"
 
 namespace bulkhead::agent {
 
@@ -45,7 +46,7 @@ void describe(OperationResult& result, const nvme::Drive& drive, const nvme::Era
 OperationResult Drives::wipe(const Wipe& what) {
     const auto refused = [&](const Error& error) {
         OperationResult result{.ok = false, .why = error.what, .untouched = true};
-        if (what.device < places_.size()) result.device_identity = places_[what.device].serial;
+        result.device_identity = serial_of(what.device).value_or("");
         return result;
     };
     {
@@ -89,6 +90,9 @@ OperationResult Drives::verify(const Verify& what) {
     result.bytes_residue = verdict.bytes_residue();
     result.digest = verdict.digest();
     result.samples = nvme::print_samples(wiped->erasure, verdict);
+    if (const std::string machine = nvme::virtual_machine(settings_.tree); !machine.empty())
+        result.samples +=
+            fmt::format("; read in a virtual machine ({}), to which whoever runs it can show anything", machine);
     return result;
 }
 

@@ -103,6 +103,14 @@ Result<std::vector<Drives::Place>> Drives::read_places(const std::string& path) 
     return places;
 }
 
+Result<> Drives::keep_places(const std::string& folder, std::span<const Place> places) {
+    const std::string path = folder + std::string{places_file};
+    std::string text;
+    for (const Place& place : places) text += fmt::format("{} {}\n", place.bytes, place.serial);
+    if (auto written = write_whole(path, text); !written) return written;
+    return sync_directory(path);
+}
+
 Result<std::unique_ptr<Drives>> Drives::open(DriveSettings settings) {
     auto list = expand_drive_list(settings.tenant);
     if (!list) return std::unexpected(list.error());
@@ -130,16 +138,49 @@ Result<std::unique_ptr<Drives>> Drives::open(DriveSettings settings) {
         if (!lock) return std::unexpected(lock.error());
         locks.push_back(*std::move(lock));
     }
-    if (changed) {
-        std::string text;
-        for (const Place& place : places) text += fmt::format("{} {}\n", place.bytes, place.serial);
-        if (auto written = write_whole(path, text); !written) return std::unexpected(written.error());
-        if (auto synced = sync_directory(path); !synced) return std::unexpected(synced.error());
-    }
+    if (changed)
+        if (auto kept = keep_places(settings.folder, places); !kept) return std::unexpected(kept.error());
     return std::unique_ptr<Drives>{new Drives{std::move(settings), std::move(places), std::move(locks)}};
 }
 
+bool Drives::take_in_new() {
+    const auto there = tenant_drives(settings_);
+    if (!there) return false;
+    const std::map<std::string, std::uint64_t> before = std::exchange(newcomers_, {});
+    bool taken = false;
+    for (const nvme::Drive& drive : *there) {
+        if (std::ranges::find(settings_.tenant, drive.serial) == settings_.tenant.end()) continue;
+        const std::scoped_lock lock{places_mutex_};
+        if (std::ranges::find(places_, drive.serial, &Place::serial) != places_.end() || drive.state != "live")
+            continue;
+        newcomers_[drive.serial] = drive.bytes();
+        const auto seen = before.find(drive.serial);
+        if (seen == before.end() || seen->second != drive.bytes()) continue;
+        auto held = take_drive_lock(settings_.locks, drive.serial);
+        if (!held) continue;
+        std::vector<Place> places = places_;
+        places.push_back({drive.serial, static_cast<std::int64_t>(drive.bytes())});
+        if (!keep_places(settings_.folder, places)) continue;
+        places_ = std::move(places);
+        locks_.push_back(*std::move(held));
+        newcomers_.erase(drive.serial);
+        taken = true;
+    }
+    return taken;
+}
+
+std::optional<std::string> Drives::serial_of(std::uint16_t number) const {
+    const std::scoped_lock lock{places_mutex_};
+    return number < places_.size() ? std::optional{places_[number].serial} : std::nullopt;
+}
+
+std::size_t Drives::count() const {
+    const std::scoped_lock lock{places_mutex_};
+    return places_.size();
+}
+
 std::vector<NodeDrive> Drives::inventory() const {
+    const std::scoped_lock lock{places_mutex_};
     std::vector<NodeDrive> drives;
     drives.reserve(places_.size());
     for (const Place& place : places_)
@@ -154,10 +195,10 @@ std::optional<Grade> Drives::grade() const {
 }
 
 Result<nvme::Drive> Drives::find(std::uint16_t number) const {
-    if (number >= places_.size())
-        return fail(Code::not_found, fmt::format("there is no drive {} here; there are {}", number, places_.size()),
-                    "");
-    const std::string& serial = places_[number].serial;
+    const std::optional<std::string> known = serial_of(number);
+    if (!known)
+        return fail(Code::not_found, fmt::format("there is no drive {} here; there are {}", number, count()), "");
+    const std::string& serial = *known;
     auto found = nvme::discover(settings_.tree);
     if (!found) return std::unexpected(found.error());
     std::vector<nvme::Drive> here;
@@ -236,7 +277,7 @@ Result<std::vector<container::DeviceNode>> Drives::nodes(std::span<const std::ui
 
 std::vector<FaultReport> Drives::look() {
     std::vector<FaultReport> faults;
-    for (std::size_t at = 0; at < places_.size(); ++at) {
+    for (std::size_t at = 0, all = count(); at < all; ++at) {
         const auto number = static_cast<std::uint16_t>(at);
         const auto drive = find(number);
         const std::string why = drive ? "" : drive.error().what;

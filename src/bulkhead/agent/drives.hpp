@@ -3,7 +3,8 @@
 //
 // What is clean and what is leased is known by a drive's number, and the kernel gives out names anew at every boot. So
 // the numbers are the node's own, kept in its folder: a serial number keeps the one it had first, and a drive that is
-// gone leaves its place empty and is a fault.
+// gone leaves its place empty and is a fault. One that is named by its serial and comes later gets the next number, and
+// is wiped before anybody has it, as at a start; one that comes back has the number it had.
 //
 // As long as this lives, no other agent has these drives, and nobody erases one by hand (drive_lock.hpp).
 #pragma once
@@ -56,6 +57,11 @@ public:
     // Block devices of whole namespaces: /dev/drive0n1 for the first of these drives. Never what commands can be sent
     // to the drive by.
     Result<std::vector<container::DeviceNode>> nodes(std::span<const std::uint16_t> drives) const;
+    // Drives that are named by their serial number and were not here before, once two looks have seen the same: a drive
+    // that the kernel is still asking about is not yet what it will be. A whole kind (model:GLOB) is taken in at a
+    // start alone: who plugs a drive in to save what is on it must not lose it within seconds. True: there is one more.
+    // One that somebody else holds, or whose number cannot be kept, is tried again at the next look.
+    bool take_in_new();
     // What is wrong with a drive and was not so at the last look.
     std::vector<FaultReport> look();
     // What is under way is given up, as soon as the drive's command in hand is answered.
@@ -75,12 +81,17 @@ private:
         settings_.clock.stop = [this] { return stopping_.load(); };
     }
     static Result<std::vector<Place>> read_places(const std::string& path);
+    static Result<> keep_places(const std::string& folder, std::span<const Place> places);
+    std::optional<std::string> serial_of(std::uint16_t number) const;
+    std::size_t count() const;
     Result<nvme::Drive> find(std::uint16_t number) const;
     Result<> wait_until_free(const nvme::Drive& drive) const;
 
     DriveSettings settings_;
+    mutable std::mutex places_mutex_;  // guards the two that follow; they only grow
     std::vector<Place> places_;
     std::vector<container::Fd> locks_;
+    std::map<std::string, std::uint64_t> newcomers_;  // seen at the last look, with their bytes; the looker's alone
     std::atomic<bool> stopping_ = false;
     std::mutex mutex_;  // guards what follows
     std::map<std::uint16_t, Wiped> wiped_;

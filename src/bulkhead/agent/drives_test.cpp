@@ -69,6 +69,14 @@ protected:
         return answer;
     }
 
+    // A controller leaves the machine, and comes back.
+    void pull(const std::string& controller) {
+        std::filesystem::rename(machine_.folder() / "sys/class/nvme" / controller, machine_.folder() / controller);
+    }
+    void plug_in(const std::string& controller) {
+        std::filesystem::rename(machine_.folder() / controller, machine_.folder() / "sys/class/nvme" / controller);
+    }
+
     nvme::UnpackedTree machine_;
     std::map<std::string, nvme::ScriptedDrive> scripted_;
     DriveSettings settings_;
@@ -98,6 +106,24 @@ TEST_F(NodeDrives, a_wipe_is_verified_and_its_evidence_says_by_what_how_and_how_
     EXPECT_EQ(said->bytes, 4 << 20);
     EXPECT_GT(said->bytes_verified, 0);
     EXPECT_EQ(said->digest.size(), 64u);
+}
+
+TEST_F(ServerDrives, evidence_says_that_it_was_read_in_a_virtual_machine_and_keeps_the_drives_grade) {
+    const auto drives = open({"TENANT-A"});
+    WipeReport wiped = wipe(*drives, 0);
+    ASSERT_TRUE(wiped.verified) << wiped.why;
+    auto said = evidence::read_statement(wiped.evidence.statement);
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->grade, Grade::silicon);
+    EXPECT_THAT(said->samples, ::testing::Not(HasSubstr("virtual")));
+    machine_.put("proc/cpuinfo", "flags\t\t: fpu hypervisor");
+    machine_.put("sys/class/dmi/id/sys_vendor", "Somebody's Cloud");
+    wiped = wipe(*drives, 0);
+    ASSERT_TRUE(wiped.verified) << wiped.why;
+    said = evidence::read_statement(wiped.evidence.statement);
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->grade, Grade::silicon) << "a drive that is passed through is a drive";
+    EXPECT_THAT(said->samples, HasSubstr("read in a virtual machine (Somebody's Cloud), to which"));
 }
 
 TEST_F(NodeDrives, a_drive_that_lies_has_failed_at_once_and_without_a_claim) {
@@ -139,6 +165,92 @@ TEST_F(NodeDrives, a_number_stays_with_its_serial_over_reboots_and_pulled_drives
     EXPECT_TRUE(refused.untouched);
     EXPECT_TRUE(drives->wipe({UnitKind::drive, 1, 0, 1}).ok) << "the other one is where it was";
     EXPECT_THAT(scripted_["LAB-NVME-0"].received, IsEmpty());
+}
+
+TEST_F(NodeDrives, one_that_is_plugged_in_later_gets_the_next_number_once_two_looks_have_seen_it_alike) {
+    pull("nvme0");  // LAB-NVME-1
+    auto drives = open({"LAB-NVME-0", "LAB-NVME-1"});
+    EXPECT_THAT(serials(*drives), ElementsAre("LAB-NVME-0"));
+    EXPECT_FALSE(drives->take_in_new());
+    plug_in("nvme0");
+    machine_.put("sys/class/nvme/nvme0/state", "connecting");
+    EXPECT_FALSE(drives->take_in_new());
+    EXPECT_FALSE(drives->take_in_new()) << "the kernel has not got it yet";
+    machine_.put("sys/class/nvme/nvme0/state", "live");
+    const std::filesystem::path second = machine_.folder() / "sys/class/nvme/nvme0/nvme0n2";
+    std::filesystem::rename(second, machine_.folder() / "nvme0n2");
+    EXPECT_FALSE(drives->take_in_new());
+    std::filesystem::rename(machine_.folder() / "nvme0n2", second);
+    EXPECT_FALSE(drives->take_in_new()) << "one more namespace than at the last look";
+    EXPECT_THAT(serials(*drives), ElementsAre("LAB-NVME-0"));
+    EXPECT_TRUE(drives->take_in_new());
+    EXPECT_THAT(serials(*drives), ElementsAre("LAB-NVME-0", "LAB-NVME-1"));
+    EXPECT_FALSE(drives->take_in_new()) << "told once";
+    EXPECT_TRUE(is_drive_taken(settings_.locks, "LAB-NVME-1"));
+    scripted_["LAB-NVME-1"].add(2);
+    EXPECT_TRUE(drives->wipe({UnitKind::drive, 1, 0, 1}).ok);
+    EXPECT_TRUE(drives->verify({UnitKind::drive, 1, 0, 1, 3}).ok);
+    drives.reset();
+    EXPECT_THAT(serials(*open({"LAB-NVME-1"})), ElementsAre("LAB-NVME-0", "LAB-NVME-1")) << "over a restart, too";
+}
+
+TEST_F(NodeDrives, one_that_comes_later_and_is_not_named_or_somebody_elses_is_left_alone) {
+    pull("nvme0");
+    const auto drives = open({"LAB-NVME-0"});
+    plug_in("nvme0");
+    for (int look = 0; look < 3; ++look) EXPECT_FALSE(drives->take_in_new());
+    pull("nvme0");
+
+    DriveSettings other = settings_;
+    other.folder = machine_.folder() / "other";
+    other.tenant = {"LAB-NVME-1"};
+    std::filesystem::create_directories(other.folder);
+    pull("nvme1");
+    auto later = Drives::open(other);
+    ASSERT_TRUE(later) << later.error().what;
+    auto held = take_drive_lock(settings_.locks, "LAB-NVME-1");  // erase-drive, say
+    ASSERT_TRUE(held);
+    plug_in("nvme0");
+    for (int look = 0; look < 3; ++look) EXPECT_FALSE((*later)->take_in_new());
+    held->close();
+    EXPECT_TRUE((*later)->take_in_new()) << "tried again";
+    EXPECT_THAT(serials(**later), ElementsAre("LAB-NVME-1"));
+}
+
+TEST_F(NodeDrives, a_whole_kind_is_taken_in_at_a_start_alone) {
+    pull("nvme0");
+    auto drives = open({"model:QEMU*"});
+    plug_in("nvme0");
+    for (int look = 0; look < 3; ++look) EXPECT_FALSE(drives->take_in_new()) << "somebody may want what is on it";
+    drives.reset();
+    EXPECT_THAT(serials(*open({"model:QEMU*"})), ElementsAre("LAB-NVME-0", "LAB-NVME-1"));
+}
+
+TEST_F(NodeDrives, a_number_that_cannot_be_kept_is_not_given) {
+    pull("nvme0");
+    const auto drives = open({"LAB-NVME-0", "LAB-NVME-1"});
+    plug_in("nvme0");
+    EXPECT_FALSE(drives->take_in_new());
+    std::filesystem::rename(machine_.folder() / "agent", machine_.folder() / "agent-away");
+    EXPECT_FALSE(drives->take_in_new());
+    EXPECT_THAT(serials(*drives), ElementsAre("LAB-NVME-0"));
+    EXPECT_FALSE(is_drive_taken(settings_.locks, "LAB-NVME-1"));
+    std::filesystem::rename(machine_.folder() / "agent-away", machine_.folder() / "agent");
+    EXPECT_TRUE(drives->take_in_new());
+}
+
+TEST_F(NodeDrives, one_that_was_pulled_and_comes_back_has_its_number_and_can_be_wiped) {
+    const auto drives = open({"LAB-NVME-0"});
+    pull("nvme1");
+    ASSERT_EQ(drives->look().size(), 1u);
+    EXPECT_FALSE(drives->wipe({UnitKind::drive, 0, 0, 1}).ok);
+    plug_in("nvme1");
+    EXPECT_THAT(drives->look(), IsEmpty());
+    EXPECT_FALSE(drives->take_in_new());
+    EXPECT_FALSE(drives->take_in_new()) << "it is known";
+    EXPECT_TRUE(drives->wipe({UnitKind::drive, 0, 0, 1}).ok);
+    pull("nvme1");
+    EXPECT_EQ(drives->look().size(), 1u) << "and is missed again";
 }
 
 TEST_F(NodeDrives, two_that_say_the_same_serial_are_nobodys) {

@@ -74,6 +74,7 @@ void GpuHardware::watch_for_errors() {
         const auto xid = watch_ ? watch_->wait(250) : Result<std::optional<nvml::Xid>>{std::optional<nvml::Xid>{}};
         if (!watch_ || !xid) std::this_thread::sleep_for(std::chrono::milliseconds{250});
         std::vector<FaultReport> faults;
+        bool stock = false;
         if (xid && *xid) {
             const std::scoped_lock lock{mutex_};
             Xids& of = xids_[(*xid)->uuid];
@@ -101,11 +102,13 @@ void GpuHardware::watch_for_errors() {
         if (due) {
             (void)reach_machines();  // libvirt may have come up since
             std::ranges::move(look_at_health(told), std::back_inserter(faults));
+            stock = drives_->take_in_new();
             std::ranges::move(drives_->look(), std::back_inserter(faults));
             next_look = now + std::chrono::milliseconds{settings_.health_every.ms};
         }
-        if (faults.empty()) continue;
+        if (faults.empty() && !stock) continue;
         const std::scoped_lock lock{mutex_};
+        news_.stock = news_.stock || stock;
         std::ranges::move(faults, std::back_inserter(news_.faults));
     }
 }

@@ -101,6 +101,7 @@ Result<> Runner::poll(Instant now) {
         broken_ = news.error();
         return std::unexpected(*broken_);
     }
+    stock_changed_ = stock_changed_ || news->stock;
     for (const OperationResult& result : news->results)
         if (const auto carried = carry(now, executor_.on_result(now, result)); !carried) return carried;
     if (std::string boot = hardware_->boot_id(); boot != boot_) {

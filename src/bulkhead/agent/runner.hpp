@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bulkhead/agent/hardware.hpp"
@@ -53,6 +54,8 @@ public:
     Result<Hello> hello();
     std::vector<Report> unacknowledged() const;
     std::optional<Instant> next_due() const;
+    // The node has something more since the last call: whoever was told what it has should be told again (`hello`).
+    bool take_stock_changed() { return std::exchange(stock_changed_, false); }
 
     // What is worth a line in the node's log since the last call: orders that were not obeyed, a torn journal.
     std::vector<std::string> take_notes();
@@ -73,6 +76,7 @@ private:
     std::vector<std::string> notes_;
     std::optional<Error> broken_;
     std::string boot_;
+    bool stock_changed_ = false;
     std::size_t compacted_bytes_ = 0;
 };
 

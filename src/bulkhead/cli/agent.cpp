@@ -292,10 +292,12 @@ void add_agent(Command program, Context& context) {
         .within(0, 180)
         .type_name("SECONDS");
     command
-        .add_option("--tenant-drive", options->gpu.drives.tenant,
-                    "An NVMe drive that tenants may have, by its serial number (`bulkhead drives` lists them); "
-                    "model:GLOB for\nall of a model, @FILE for a list. Once for each. All others are left alone, and "
-                    "so is what the machine runs from.")
+        .add_option(
+            "--tenant-drive", options->gpu.drives.tenant,
+            "An NVMe drive that tenants may have, by its serial number (`bulkhead drives` lists them); "
+            "model:GLOB for\nall of a model, @FILE for a list. Once for each. All others are left alone, and "
+            "so is what the machine runs from.\nOne named by its serial number may be plugged in later; models are "
+            "looked for at the start.")
         .type_name("SERIAL");
     command
         .add_option("--erase", options->erase,

@@ -1,6 +1,7 @@
 // `certificate`, `verify` and `audit`: evidence as it leaves the server, and its checking without the server.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -22,9 +23,11 @@ namespace bulkhead::cli {
 
 namespace {
 
+constexpr int only_of_a_lab = 5;
+
 struct AuditOptions {
     std::string lease, node, file, key, keys, tenant, tiles, older, format = "text";
-    bool pseudonymous = false;
+    bool pseudonymous = false, accept_lab = false;
     std::int64_t from = 0, limit = 100, index = 0;
 };
 
@@ -50,7 +53,10 @@ int certificate(const AuditOptions& options, const DoorOptions& door, Context& c
     if (!file)
         return report(context,
                       {Code::unavailable, fmt::format("{} cannot be written", options.file), "choose another place"});
-    context.out << fmt::format("{}\n  check it anywhere: bulkhead verify {} --key KEY\n", options.file, options.file);
+    const auto list = from_json<evidence::CertificateList>(options.file, reply->body, own_text);
+    const bool of_lab = list && std::ranges::any_of(list->certificates, [](const auto& one) { return !!one.lab; });
+    context.out << fmt::format("{}\n  check it anywhere: bulkhead verify {} --key KEY{}\n", options.file, options.file,
+                               of_lab ? " --accept-lab\n  no hardware did this: it is signed with the lab's key" : "");
     return done;
 }
 
@@ -68,24 +74,32 @@ int verify(const AuditOptions& options, Context& context) {
         list.push_back(*std::move(one));
     }
     if (list.empty()) return report(context, {Code::invalid, "there is no certificate in this file", ""});
-    int worst = done;
+    bool any_refused = false, any_of_lab = false;
+    evidence::Expectations expected{.tenant = options.tenant, .lease = options.lease, .node = options.node};
     for (const evidence::Certificate& each : list) {
-        const auto verified = evidence::verify_certificate(
-            each, *key, {.tenant = options.tenant, .lease = options.lease, .node = options.node});
+        // What a lab signed is looked at whether it is accepted or not: a lab's forgery is no lab's evidence.
+        expected.accept_lab = options.accept_lab || each.lab.has_value();
+        const auto verified = evidence::verify_certificate(each, *key, expected);
         if (!verified) {
             context.out << painted("NOT PROVEN", red, context.colour) << "  " << verified.error().what << '\n';
             if (!verified.error().remedy.empty()) context.out << "  try: " << verified.error().remedy << '\n';
-            worst = refused;
+            any_refused = true;
             continue;
         }
-        context.out << painted("PROVEN", green, context.colour)
+        any_of_lab = any_of_lab || verified->of_lab;
+        context.out << (!verified->of_lab    ? painted("PROVEN", green, context.colour)
+                        : options.accept_lab ? painted("PROVEN IN A LAB", yellow, context.colour)
+                                             : painted("LAB ONLY, NOT HARDWARE", yellow, context.colour))
                     << fmt::format("  entry {} of {}, size {}\n", verified->index, verified->checkpoint.origin,
                                    verified->checkpoint.size);
         for (const std::string& line : verified->proven) context.out << "  + " << wrapped(line, 4) << '\n';
         for (const std::string& line : verified->not_proven)
             context.out << "  - not shown: " << wrapped(line, 15) << '\n';
     }
-    return worst;
+    if (any_refused) return refused;
+    if (!any_of_lab || options.accept_lab) return done;
+    context.out << "  try: --accept-lab, if a lab's evidence is what you want\n";
+    return only_of_a_lab;
 }
 
 // Signed by nobody who is trusted here: the answer is no, and no token would change it.
@@ -273,7 +287,11 @@ void add_verify(Command program, Context& context) {
     command.add_option("--tenant", options->tenant, "It must be about this tenant.").type_name("NAME");
     command.add_option("--lease", options->lease, "It must be about this lease.").type_name("NAME");
     command.add_option("--node", options->node, "It must be about this node.").type_name("NAME");
-    command.footer("Exit status:\n  0  proven\n  2  not a certificate\n  3  not proven, with the reason");
+    command.add_flag("--accept-lab", options->accept_lab,
+                     "Evidence of simulated or emulated devices will do, which a server signs with its lab's key.");
+    command.footer(
+        "Exit status:\n  0  proven\n  2  not a certificate\n  3  not proven, with the reason\n"
+        "  5  sound, but of a lab: simulated or emulated, not about hardware (0 with --accept-lab)");
     command.callback([options, &context] { context.status = verify(*options, context); });
 }
 

@@ -13,6 +13,7 @@
 #include "bulkhead/hw/nvme/erase.hpp"
 #include "bulkhead/hw/nvme/in_use.hpp"
 #include "bulkhead/hw/nvme/kernel_transport.hpp"
+#include "bulkhead/hw/nvme/virtual_machine.hpp"
 
 namespace bulkhead::cli {
 
@@ -63,7 +64,7 @@ DriveLook look_at_drive(const nvme::Tree& tree, const nvme::Drive& drive, const 
 }
 
 void print_drives(std::ostream& out, const std::vector<DriveLook>& looks,
-                  const std::vector<nvme::AbsentDriver>& without) {
+                  const std::vector<nvme::AbsentDriver>& without, const std::string& machine) {
     std::vector<std::vector<std::string>> rows{
         {"SERIAL", "MODEL", "FIRMWARE", "SIZE", "NAMESPACES", "NOW", "ERASED BY"}};
     for (const DriveLook& look : looks)
@@ -89,15 +90,18 @@ void print_drives(std::ostream& out, const std::vector<DriveLook>& looks,
         for (const SkippedMethod& one : look.skipped)
             out << fmt::format("  not by {}: {}\n", word(one.method), one.why);
     }
+    if (!machine.empty())
+        out << fmt::format("\nthis machine is virtual ({}): whoever runs it can show it any drive\n", machine);
     for (const nvme::AbsentDriver& one : without)
         out << fmt::format("\nan NVMe controller at {} is {}: its drive cannot be asked\n", one.address,
                            one.driver.empty() ? "no driver's" : "bound to " + one.driver);
 }
 
 void print_drives_json(std::ostream& out, const std::vector<DriveLook>& looks,
-                       const std::vector<nvme::AbsentDriver>& without) {
+                       const std::vector<nvme::AbsentDriver>& without, const std::string& machine) {
     JsonWriter json;
     json.begin_object();
+    json.member("virtualMachine", machine);
     json.key("drives");
     json.begin_array();
     for (const DriveLook& look : looks) {
@@ -163,12 +167,13 @@ int run_drives(const DrivesCommand& options, Context& context) {
     std::vector<DriveLook> looks;
     for (const nvme::Drive& drive : found->drives)
         looks.push_back(look_at_drive(tree, drive, *policy, options.folder.empty()));
+    const std::string machine = nvme::virtual_machine(tree);
     if (options.json)
-        print_drives_json(context.out, looks, found->without);
+        print_drives_json(context.out, looks, found->without, machine);
     else if (looks.empty() && found->without.empty())
         context.out << "this machine has no NVMe drive\n";
     else
-        print_drives(context.out, looks, found->without);
+        print_drives(context.out, looks, found->without, machine);
     if (std::ranges::any_of(looks, &DriveLook::users_unknown))
         return report(context, Error{Code::denied, "who uses these drives is not shown to this user", "run as root"});
     return done;

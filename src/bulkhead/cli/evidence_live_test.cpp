@@ -67,14 +67,20 @@ TEST(EvidenceLive, a_wipe_is_proven_to_others_before_and_after_the_logs_key_has_
     const std::string certificate = slurp(file("before.json")), others = slurp(file("others.json"));
     EXPECT_THAT(certificate, HasSubstr("\"name\": \"harbor-bank\""));
     EXPECT_THAT(others, testing::Not(HasSubstr("harbor-bank")));
-    EXPECT_EQ(fleet.say({"verify", file("others.json"), "--key", key}).status, 0);
+    EXPECT_EQ(fleet.say({"verify", file("others.json"), "--key", key, "--accept-lab"}).status, 0);
+    EXPECT_EQ(fleet.say({"verify", file("others.json"), "--key", key}).status, 5) << "of model GPUs";
     EXPECT_EQ(fleet.say({"verify", file("others.json"), "--key", key, "--tenant", "harbor-bank"}).status, 3);
     EXPECT_THAT(fleet.say({"audit", "list", "--limit", "1000"}).out, HasSubstr("harbor-bank"));
 
     // The other program agrees, on what is good and on what is not.
-    const auto check = [&](const std::string& name, const std::string& more = "") {
+    const auto check_as_given = [&](const std::string& name, const std::string& more = "") {
         return python(fleet, fmt::format("{} {} --key '{}' {}", independent, file(name), key, more));
     };
+    const auto check = [&](const std::string& name, const std::string& more = "") {
+        return check_as_given(name, "--accept-lab " + more);
+    };
+    EXPECT_EQ(check_as_given("before.json").status, 3);
+    EXPECT_THAT(check_as_given("before.json").out, HasSubstr("LAB ONLY, NOT HARDWARE"));
     EXPECT_EQ(check("before.json", "--tenant harbor-bank --lease " + lease).status, 0)
         << check("before.json", "--tenant harbor-bank").out;
     EXPECT_THAT(check("before.json").out, HasSubstr("PROVEN"));
@@ -106,13 +112,16 @@ TEST(EvidenceLive, a_wipe_is_proven_to_others_before_and_after_the_logs_key_has_
          }},
         {"whose key signed", [](json::object& one) { one.at("key") = one.at("record"); }},
         {"without the key", [](json::object& one) { one.erase("key"); }},
+        {"without the lab's key", [](json::object& one) { one.erase("lab"); }},
+        {"another lab's key", [](json::object& one) { replace_in(one.at("lab"), "/lab+", "/lib+"); }},
         {"the tenant's name", [](json::object& one) { one.at("tenant").at("name") = "aurora"; }},
     };
     for (const Row& row : rows) {
         spill(file("bad.json"), spoilt_by(certificate, row.change));
         const Ran other = check("bad.json");
         EXPECT_EQ(other.status, 1) << row.says << ": " << other.out;
-        EXPECT_NE(fleet.say({"verify", file("bad.json"), "--key", key}).status, 0) << row.says;
+        EXPECT_EQ(check_as_given("bad.json").status, 1) << row.says;
+        EXPECT_NE(fleet.say({"verify", file("bad.json"), "--key", key, "--accept-lab"}).status, 0) << row.says;
     }
 
     // Held against the schemas that we publish, by somebody else's validator.
@@ -157,7 +166,7 @@ print("valid")
     EXPECT_NE(new_key, key);
     ASSERT_TRUE(within(std::chrono::seconds{20}, [&] {
         return fleet.say({"certificate", "--lease", lease, "-o", file("after.json")}).status == 0 &&
-               fleet.say({"verify", file("after.json"), "--key", new_key}).status == 0;
+               fleet.say({"verify", file("after.json"), "--key", new_key, "--accept-lab"}).status == 0;
     })) << fleet.say({"verify", file("after.json"), "--key", new_key}).out;
     const auto history = [&] {
         const std::string text = slurp(fleet.data() / "keys/log.history");
@@ -166,9 +175,10 @@ print("valid")
     }();
     for (const std::string& trusted : {key, new_key})
         for (const char* one : {"before.json", "after.json"}) {
-            const auto said = fleet.say({"verify", file(one), "--key", trusted, "--keys", history});
+            const auto said = fleet.say({"verify", file(one), "--key", trusted, "--keys", history, "--accept-lab"});
             EXPECT_EQ(said.status, 0) << one << ' ' << trusted << '\n' << said.out;
-            EXPECT_EQ(python(fleet, fmt::format("{} {} --key '{}' --keys {}", independent, file(one), trusted, history))
+            EXPECT_EQ(python(fleet, fmt::format("{} {} --key '{}' --keys {} --accept-lab", independent, file(one),
+                                                trusted, history))
                           .status,
                       0)
                 << one;

@@ -71,6 +71,7 @@ protected:
             for (OperationResult& result : news->results) results_.push_back(std::move(result));
             for (FaultReport& fault : news->faults) faults_.push_back(std::move(fault));
             for (TenantExit& exit : news->exits) exits_.push_back(std::move(exit));
+            stock_ = stock_ || news->stock;
             if (holds()) return true;
             std::this_thread::sleep_for(std::chrono::milliseconds{10});
         }
@@ -151,6 +152,7 @@ protected:
     std::vector<OperationResult> results_;
     std::vector<FaultReport> faults_;
     std::vector<TenantExit> exits_;
+    bool stock_ = false;  // the inventory was said to have changed
     std::int64_t numbers_ = 0;
 };
 

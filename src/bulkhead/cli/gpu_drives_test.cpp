@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
+#include <utility>
 
 #include "bulkhead/cli/gpu_agent_test.hpp"
 #include "bulkhead/hw/nvme/scripted_drive_test.hpp"
@@ -28,16 +30,22 @@ protected:
         settings_.drives.clock.sleep = [](std::chrono::milliseconds) {};
         settings_.drives.open = [this](const nvme::Tree&,
                                        const nvme::Drive& drive) -> Result<std::unique_ptr<nvme::Transport>> {
-            meet();
+            meet(drive.serial);
             return std::make_unique<nvme::ScriptedTransport>(scripted_.at(drive.serial));
         };
     }
-    void meet() {
+    void meet(const std::string& serial) {
         std::unique_lock lock{mutex_};
         ++met_;
         all_here_.notify_all();
-        EXPECT_TRUE(all_here_.wait_for(lock, std::chrono::seconds{60}, [&] { return met_ >= expected_; }))
-            << "one waits for the other";
+        EXPECT_TRUE(all_here_.wait_for(lock, std::chrono::seconds{60}, [&] {
+            return met_ >= expected_ && slow_ != serial;
+        })) << "one waits for the other";
+    }
+    void let_go() {
+        const std::scoped_lock lock{mutex_};
+        slow_.clear();
+        all_here_.notify_all();
     }
 
     nvme::UnpackedTree machine_{"lab"};
@@ -45,6 +53,7 @@ protected:
     std::mutex mutex_;
     std::condition_variable all_here_;
     int met_ = 0, expected_ = 0;
+    std::string slow_;  // this one's erase goes on until it is let go
 };
 
 TEST_F(GpuDrives, the_inventory_has_them_by_serial_and_says_how_they_are_known) {
@@ -92,6 +101,48 @@ TEST_F(GpuDrives, drives_are_erased_side_by_side_and_beside_a_gpu) {
     EXPECT_TRUE(carry(Verify{UnitKind::drive, 1, 0, 1, 5}).ok);
 }
 
+// A node is back after the slowest of what it wipes. No time is asserted: everything else has reported while the
+// slowest goes on, and what it took from there to the last report is printed (docs/promises.md).
+TEST_F(GpuDrives, all_that_a_node_wipes_goes_on_at_once_and_the_slowest_is_the_last_to_report) {
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    expected_ = 2;
+    slow_ = "LAB-NVME-0";
+    Executor executor{
+        {.node = "n", .grade = Grade::simulated}, *evidence::SigningKey::from_seed(std::string(32, 'k')), {}};
+    std::vector<std::int64_t> reported;
+    const auto take = [&](const Outcome& outcome) {
+        for (const Operation& operation : outcome.begin) EXPECT_TRUE(hardware_->begin({}, operation));
+        for (const Report& report : outcome.reports)
+            if (const auto* wiped = std::get_if<WipeReport>(&report.what)) {
+                EXPECT_TRUE(wiped->verified) << wiped->why;
+                reported.push_back(wiped->ticket);
+            }
+        return outcome.begin.size();
+    };
+    take(executor.resume({}, "boot"));
+    const Key gpu = key_of(1, 1), slow = key_of(1, 2), fast = key_of(1, 3);
+    const std::size_t begun = take(executor.on_order({}, {1, Sanitize{{{UnitKind::memory, 0, 0, 8, gpu},
+                                                                       {UnitKind::drive, 0, 0, 1, slow},
+                                                                       {UnitKind::drive, 1, 0, 1, fast}}}}));
+    EXPECT_EQ(begun, 3u) << "none waits for another";
+    const auto until_reported = [&](std::size_t count) {
+        return eventually([&] {
+            for (OperationResult& result : std::exchange(results_, {})) take(executor.on_result({}, result));
+            return reported.size() >= count;
+        });
+    };
+    ASSERT_TRUE(until_reported(2));
+    EXPECT_THAT(reported, ::testing::UnorderedElementsAre(gpu, fast)) << "both are done while the third is erased";
+    const auto let_go_at = std::chrono::steady_clock::now();
+    let_go();
+    ASSERT_TRUE(until_reported(3));
+    EXPECT_EQ(reported.back(), slow);
+    const std::chrono::duration<double> after = std::chrono::steady_clock::now() - let_go_at;
+    std::printf("erasing 4 MiB, reading it back and reporting took the slowest %.3f s after it was let go\n",
+                after.count());
+}
+
 TEST_F(GpuDrives, an_agent_that_stops_does_not_wait_for_hours_of_erasing) {
     scripted_["LAB-NVME-0"].sanicap = 1;
     scripted_["LAB-NVME-0"].hangs = true;
@@ -106,6 +157,21 @@ TEST_F(GpuDrives, an_agent_that_stops_does_not_wait_for_hours_of_erasing) {
     ASSERT_TRUE(hardware_->begin({}, {101, Wipe{UnitKind::drive, 0, 0, 1}}));
     ASSERT_TRUE(eventually([&] { return waits.load(); }));
     hardware_.reset();  // returns
+}
+
+TEST_F(GpuDrives, one_that_is_plugged_in_later_is_news_and_in_the_inventory) {
+    const std::filesystem::path there = machine_.folder() / "sys/class/nvme/nvme0";
+    std::filesystem::rename(there, machine_.folder() / "nvme0");  // LAB-NVME-1
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    ASSERT_EQ(hardware_->inventory()->drives.size(), 1u);
+    std::filesystem::rename(machine_.folder() / "nvme0", there);
+    ASSERT_TRUE(eventually([&] { return stock_; }));
+    const auto inventory = hardware_->inventory();
+    ASSERT_TRUE(inventory);
+    ASSERT_EQ(inventory->drives.size(), 2u);
+    EXPECT_EQ(inventory->drives[1].serial, "LAB-NVME-1");
+    EXPECT_TRUE(carry(Wipe{UnitKind::drive, 1, 0, 1}).ok);
 }
 
 TEST_F(GpuDrives, one_that_is_pulled_is_a_fault) {

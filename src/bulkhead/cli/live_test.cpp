@@ -124,9 +124,12 @@ TEST(Live, a_fleet_comes_up_serves_work_proves_its_wiping_and_survives) {
         return fleet.say({"certificate", "--lease", lease, "-o", certificate}).status == 0;
     })) << fleet.say({"certificate", "--lease", lease}).out;
     const std::string key = word_after(slurp(fleet.data() / "server.log"), "log key");
-    const auto verified = fleet.say({"verify", certificate, "--key", key, "--tenant", "harbor-bank"});
+    const auto verified = fleet.say({"verify", certificate, "--key", key, "--tenant", "harbor-bank", "--accept-lab"});
     EXPECT_EQ(verified.status, 0) << verified.out;
-    EXPECT_THAT(verified.out, HasSubstr("PROVEN"));
+    EXPECT_THAT(verified.out, HasSubstr("PROVEN IN A LAB"));
+    const auto by_default = fleet.say({"verify", certificate, "--key", key});
+    EXPECT_EQ(by_default.status, 5) << by_default.out;
+    EXPECT_THAT(by_default.out, HasSubstr("LAB ONLY, NOT HARDWARE"));
     EXPECT_EQ(fleet.say({"verify", certificate, "--key", key, "--tenant", "aurora"}).status, 3);
 
     // The lease has ended: what it cost, as a table and as FOCUS rows that a script of its own adds up.

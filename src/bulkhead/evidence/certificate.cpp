@@ -53,6 +53,42 @@ Result<Record> opened(const ProvenLeaf& leaf, const Checkpoint& checkpoint, std:
     return record ? std::move(record) : within(place, record.error());
 }
 
+// Which tree, and whether the log signed for it or its lab.
+struct SignedTree {
+    Checkpoint checkpoint;
+    std::optional<VerifierKey> lab;
+};
+
+Result<SignedTree> signed_tree(const Certificate& certificate, const LogKeys& log) {
+    if (certificate.lab) {
+        Result<LabCheckpoint> opened = open_lab_checkpoint(certificate.checkpoint, *certificate.lab, log);
+        if (!opened) return std::unexpected(opened.error());
+        return SignedTree{std::move(opened->checkpoint), std::move(opened->lab)};
+    }
+    Result<Checkpoint> checkpoint = open_checkpoint(certificate.checkpoint, log);
+    if (!checkpoint) return std::unexpected(checkpoint.error());
+    return SignedTree{*std::move(checkpoint), std::nullopt};
+}
+
+// A lab's key signs for what no hardware did and for nothing else, the log's key for all the rest. What older servers
+// gave away under the log's key is let through where nobody wants hardware anyway.
+Result<> grade_fits_key(const Record& record, const SignedTree& tree, const Expectations& expected) {
+    const std::string_view graded = record.grade ? word(*record.grade) : "not at all";
+    const bool lab = record.grade && of_a_lab(*record.grade);
+    if (tree.lab && !lab)
+        return mismatch(
+            fmt::format("the record is graded {}, and the lab's key {} signed for it", graded, print(*tree.lab)));
+    if (!lab || expected.accept_lab) return {};
+    if (!tree.lab)
+        return mismatch(fmt::format("the record is graded {}, and signed with the log's own key", graded),
+                        "ask its server for it again: it signs what no hardware did with its lab's key; or say that "
+                        "you accept a lab's evidence");
+    return fail(Code::denied,
+                fmt::format("this was {}, and is signed with the lab's key {}: it is not about hardware", graded,
+                            print(*tree.lab)),
+                "say that you accept a lab's evidence, if that is what you want");
+}
+
 struct Agreement {
     std::string_view what;
     const std::string &left, &right;
@@ -147,6 +183,11 @@ void say_what_is_proven(Verified& verified) {
     verified.proven.push_back(fmt::format("the log {} holds this record ({}) at leaf {} of the {} it has signed for",
                                           verified.checkpoint.origin, word(record.kind), verified.index,
                                           verified.checkpoint.size));
+    if (verified.of_lab)
+        verified.not_proven.push_back(fmt::format(
+            "anything about hardware: this was {}, {}", word(*record.grade),
+            verified.lab ? fmt::format("and is signed with the lab's key {}", print(*verified.lab))
+                         : std::string{"and signed with the log's own key, as was done before labs had one"}));
     if (!verified.statement) {
         verified.not_proven.emplace_back("that anything was wiped: this certificate shows only what was recorded");
         return;
@@ -198,14 +239,17 @@ Result<Certificate> read_certificate(std::string_view json) {
 }
 
 Result<Verified> verify_certificate(const Certificate& certificate, const LogKeys& log, const Expectations& expected) {
-    Result<Checkpoint> checkpoint = open_checkpoint(certificate.checkpoint, log);
-    if (!checkpoint) return within("the checkpoint", checkpoint.error());
-    Result<Record> record = opened(certificate.record, *checkpoint, "record");
+    Result<SignedTree> tree = signed_tree(certificate, log);
+    if (!tree) return within("the checkpoint", tree.error());
+    Result<Record> record = opened(certificate.record, tree->checkpoint, "record");
     if (!record) return std::unexpected(record.error());
+    if (const Result<> fits = grade_fits_key(*record, *tree, expected); !fits) return std::unexpected(fits.error());
 
     Verified verified{.record = std::move(*record),
                       .index = static_cast<std::uint64_t>(certificate.record.index),
-                      .checkpoint = std::move(*checkpoint)};
+                      .checkpoint = std::move(tree->checkpoint),
+                      .lab = std::move(tree->lab)};
+    verified.of_lab = verified.record.grade && of_a_lab(*verified.record.grade);
     Result<std::string> tenant = tenant_of(certificate, verified.record);
     if (!tenant) return std::unexpected(tenant.error());
     verified.tenant = *std::move(tenant);

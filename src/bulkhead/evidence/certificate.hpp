@@ -12,6 +12,7 @@
 
 #include "bulkhead/base/hash.hpp"
 #include "bulkhead/evidence/checkpoint.hpp"
+#include "bulkhead/evidence/lab_key.hpp"
 #include "bulkhead/evidence/pseudonym.hpp"
 #include "bulkhead/evidence/record.hpp"
 #include "bulkhead/model/describe.hpp"
@@ -44,6 +45,8 @@ struct Certificate {
     ProvenLeaf record;
     std::optional<ProvenLeaf> key;  // where the signing node's key was added; with a signed statement only
     std::string checkpoint;         // the signed note under which both are proven
+    // Set: no hardware did this. The checkpoint is signed by the log's lab, whose key this note of the log introduces.
+    std::optional<std::string> lab{};
     // Who the tenant is that record and statement call by a pseudonym. For the tenant and its operators; without it the
     // certificate proves the same to anybody else, and names nobody.
     std::optional<TenantOpening> tenant{};
@@ -54,6 +57,10 @@ struct Certificate {
         field("record", &Certificate::record, "What is certified.", Rule{.required = true});
         field("key", &Certificate::key, "The record that added the key of the node that signed the statement.");
         field("checkpoint", &Certificate::checkpoint, "The log's signed checkpoint.", Rule{.required = true});
+        field(
+            "lab", &Certificate::lab,
+            "Of what was simulated or emulated: the checkpoint is signed with the lab's key, and this note of the log "
+            "says whose that is.");
         field("tenant", &Certificate::tenant,
               "Who the tenant is that the record calls by a pseudonym. Leave it out when you hand this on.");
     }
@@ -83,6 +90,7 @@ Result<Certificate> read_certificate(std::string_view json);
 struct Expectations {
     std::string tenant, lease, node, unit;
     std::optional<Grade> weakest;  // refuse evidence known less well than this
+    bool accept_lab = false;       // evidence that is not about hardware will do
 };
 
 struct Verified {
@@ -91,6 +99,8 @@ struct Verified {
     Checkpoint checkpoint;                   // which log, and how large it was
     std::optional<WipeStatement> statement;  // set: a wipe is proven, not only that a record is in the log
     std::optional<PublicKey> node_key;       // that signed the statement
+    bool of_lab = false;                     // not about hardware; seen only where that was accepted
+    std::optional<VerifierKey> lab;          // that signed it; none where an older server signed with the log's key
     std::string tenant;                      // by name; where the certificate does not open it, by its pseudonym
     std::vector<std::string> proven;         // in words, for a person
     std::vector<std::string> not_proven;     // what this certificate cannot show

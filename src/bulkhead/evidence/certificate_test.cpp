@@ -21,6 +21,20 @@ const SigningKey& log_key() {
     return key;
 }
 VerifierKey log_vkey() { return {log_name, log_key().public_key()}; }
+VerifierKey lab_vkey() { return {lab_name(log_name), key_of_seed('B').public_key()}; }
+
+// What the log's key says of its lab's.
+std::string introduction(const SigningKey& by = log_key(), const VerifierKey& lab = lab_vkey()) {
+    Note note = introduced(lab);
+    sign_note(note, log_name, by);
+    return print(note);
+}
+// As a server gives away what no hardware did.
+Certificate of_the_lab(Certificate made) {
+    made.checkpoint = signed_by_lab(parse_note(made.checkpoint)->text, log_name, key_of_seed('B'));
+    made.lab = introduction();
+    return made;
+}
 
 // A small log in memory, from which certificates are made as the control plane makes them.
 struct Log {
@@ -79,8 +93,8 @@ struct Story {
         wipe.ended = {8000};
         wipe.bytes = wipe.bytes_verified = 4096;
         wipe.result = WipeResult::verified;
-        wipe.grade = Grade::simulated;
-        record.grade = Grade::simulated;
+        wipe.grade = Grade::silicon;
+        record.grade = Grade::silicon;
     }
 
     Certificate certificate() const {
@@ -116,7 +130,8 @@ TEST(Certificate, proves_a_wipe_to_whoever_trusts_the_log_key) {
     EXPECT_EQ(verified.proven[0],
               "the log log.example/fleet holds this record (wiped) at leaf 3 of the 5 it has signed for");
     EXPECT_THAT(verified.proven[1], HasSubstr("gpu3/slices 4-7 of device GPU-5e1f was wiped (overwrite, 4096 bytes"));
-    EXPECT_THAT(verified.not_proven[0], HasSubstr("known as simulated"));
+    EXPECT_THAT(verified.not_proven[0], HasSubstr("known as silicon"));
+    EXPECT_FALSE(verified.of_lab);
 }
 
 TEST(Certificate, of_a_lease_proves_that_it_was_recorded_and_says_no_more) {
@@ -141,8 +156,8 @@ TEST(Certificate, says_which_part_of_the_story_does_not_hold) {
          "the record is about unit \"gpu3/slices 4-7\", and the signed statement says \"gpu3/slices 0-3\""},
         {"another lease", [](Story& s) { s.wipe.lease = "lease-80"; }, "the record is about lease \"lease-81\""},
         {"another tenant", [](Story& s) { s.wipe.tenants = {"beta"}; }, "the record is about tenant 'acme', whom"},
-        {"a better grade in the record than signed", [](Story& s) { s.record.grade = Grade::silicon; },
-         "the record is graded silicon, and the signed statement simulated"},
+        {"a better grade in the record than signed", [](Story& s) { s.wipe.grade = Grade::documented; },
+         "the record is graded silicon, and the signed statement documented"},
         {"no grade in the record", [](Story& s) { s.record.grade.reset(); }, "graded not at all"},
         {"a wipe that failed", [](Story& s) { s.wipe.result = WipeResult::failed; },
          "the record says wiped, and the signed statement says failed"},
@@ -229,15 +244,17 @@ TEST(Certificate, is_about_what_was_asked) {
                                     .lease = "lease-81",
                                     .node = "node-7",
                                     .unit = "gpu3/slices 4-7",
-                                    .weakest = Grade::simulated}),
+                                    .weakest = Grade::silicon}),
               "accepted");
     EXPECT_EQ(refusal(certificate, {.tenant = "beta"}),
               "the record is about tenant \"acme\", and you asked about \"beta\"");
     EXPECT_THAT(refusal(certificate, {.lease = "lease-8"}), HasSubstr("about lease"));
     EXPECT_THAT(refusal(certificate, {.node = "node-8"}), HasSubstr("about node"));
     EXPECT_THAT(refusal(certificate, {.unit = "host"}), HasSubstr("about unit"));
-    EXPECT_EQ(refusal(certificate, {.weakest = Grade::silicon}),
-              "the record is graded simulated, and you asked for silicon or better");
+    Story weaker;
+    weaker.record.grade = weaker.wipe.grade = Grade::assumed;
+    EXPECT_EQ(refusal(weaker.certificate(), {.weakest = Grade::silicon}),
+              "the record is graded assumed, and you asked for silicon or better");
 }
 
 TEST(Certificate, names_a_tenant_only_to_whoever_is_given_its_salt) {
@@ -259,6 +276,101 @@ TEST(Certificate, names_a_tenant_only_to_whoever_is_given_its_salt) {
     Certificate older = Story{}.certificate();
     older.tenant = acme;
     EXPECT_THAT(refusal(older), HasSubstr("the record does not")) << "a record with a name has nothing to open";
+}
+
+TEST(LabCertificate, is_accepted_by_whoever_says_so_and_by_nobody_else) {
+    for (const Grade grade : {Grade::simulated, Grade::emulated}) {
+        Story story;
+        story.record.grade = story.wipe.grade = grade;
+        const Certificate certificate = read_certificate(print(of_the_lab(story.certificate()))).value();
+        const auto by_default = verify_certificate(certificate, log_vkey());
+        ASSERT_FALSE(by_default);
+        EXPECT_EQ(by_default.error().code, Code::denied);
+        EXPECT_THAT(by_default.error().what, HasSubstr("it is not about hardware"));
+        const Verified verified = verify_certificate(certificate, log_vkey(), {.accept_lab = true}).value();
+        EXPECT_TRUE(verified.of_lab);
+        EXPECT_EQ(verified.lab, lab_vkey());
+        EXPECT_THAT(verified.not_proven[0], HasSubstr("anything about hardware: this was " + std::string{word(grade)}));
+        // Whoever knows nothing of labs, and trusts the log's key alone, finds a checkpoint that nobody has signed.
+        EXPECT_FALSE(open_checkpoint(certificate.checkpoint, log_vkey()));
+    }
+}
+
+TEST(LabCertificate, grade_and_key_must_agree) {
+    Story story;
+    EXPECT_THAT(refusal(of_the_lab(story.certificate()), {.accept_lab = true}),
+                HasSubstr("the record is graded silicon, and the lab's key log.example/fleet/lab+"));
+    for (const Grade grade : {Grade::documented, Grade::assumed}) {
+        story.record.grade = story.wipe.grade = grade;
+        EXPECT_EQ(refusal(story.certificate()), "accepted") << "known less well, but nobody says it was software";
+        EXPECT_THAT(refusal(of_the_lab(story.certificate()), {.accept_lab = true}), HasSubstr("signed for it"));
+    }
+    Log log;
+    const auto index = log.add(Record{.kind = RecordKind::leased, .actor = "core"});
+    EXPECT_THAT(refusal(of_the_lab(log.certify(index, {})), {.accept_lab = true}), HasSubstr("graded not at all"));
+
+    // A lab's certificate under the log's own signature, which everybody can get: checkpoints are public.
+    story.record.grade = story.wipe.grade = Grade::emulated;
+    EXPECT_EQ(refusal(story.certificate()), "the record is graded emulated, and signed with the log's own key");
+    const auto older = verify_certificate(story.certificate(), log_vkey(), {.accept_lab = true});
+    ASSERT_TRUE(older) << "as servers did before labs had a key; whoever accepts a lab loses nothing by it";
+    EXPECT_TRUE(older->of_lab);
+    EXPECT_FALSE(older->lab);
+}
+
+TEST(LabCertificate, believes_only_a_key_that_the_log_introduces) {
+    Story story;
+    story.record.grade = story.wipe.grade = Grade::simulated;
+    const Certificate good = of_the_lab(story.certificate());
+    struct Row {
+        std::string_view says;
+        std::function<void(Certificate&)> spoil;
+        std::string_view refusal;
+    };
+    const Row rows[] = {
+        {"introduced by somebody else", [](Certificate& c) { c.lab = introduction(key_of_seed('x')); },
+         "no key that is trusted here has signed the note"},
+        {"another key than signed",
+         [](Certificate& c) { c.lab = introduction(log_key(), {lab_name(log_name), key_of_seed('x').public_key()}); },
+         "no key that is trusted here has signed the note"},
+        {"the lab of another log",
+         [](Certificate& c) { c.lab = introduction(log_key(), {"other/lab", key_of_seed('B').public_key()}); },
+         "a lab's key of the name other/lab, introduced by log.example/fleet"},
+        {"a checkpoint is no introduction", [](Certificate& c) { c.lab = Story{}.certificate().checkpoint; },
+         "introduces no lab's key"},
+        {"no introduction", [](Certificate& c) { c.lab = ""; }, "not a signed note"},
+        {"left out", [](Certificate& c) { c.lab.reset(); }, "no key that is trusted here has signed the note"},
+        {"signed for another log",
+         [](Certificate& c) {
+             c.checkpoint =
+                 signed_by_lab("other\n1\n" + to_base64(std::string(32, 'r')) + "\n", log_name, key_of_seed('B'));
+         },
+         "a checkpoint of other, signed by the lab of log.example/fleet"},
+        {"not signed", [](Certificate& c) { c.checkpoint = Story{}.certificate().checkpoint; },
+         "no key that is trusted here has signed the note"},
+    };
+    ASSERT_EQ(refusal(good, {.accept_lab = true}), "accepted");
+    for (const Row& row : rows) {
+        Certificate spoilt = good;
+        row.spoil(spoilt);
+        EXPECT_THAT(refusal(spoilt, {.accept_lab = true}), HasSubstr(row.refusal)) << row.says;
+    }
+}
+
+TEST(LabCertificate, a_key_that_was_replaced_introduces_no_lab_any_more) {
+    Story story;
+    story.record.grade = story.wipe.grade = Grade::simulated;
+    Certificate certificate = of_the_lab(story.certificate());  // of a tree of 5 leaves
+    const auto verified = [&](std::uint64_t most) {
+        const LogKeys keys{{{log_vkey(), most}, {{log_name, key_of_seed('M').public_key()}}}};
+        return verify_certificate(certificate, keys, {.accept_lab = true}).has_value();
+    };
+    EXPECT_TRUE(verified(5));
+    EXPECT_FALSE(verified(4));
+    Note both = parse_note(*certificate.lab).value();
+    sign_note(both, log_name, key_of_seed('M'));
+    certificate.lab = print(both);
+    EXPECT_TRUE(verified(4)) << "while one replaces the other, both sign";
 }
 
 TEST(Certificate, reads_only_what_it_knows) {

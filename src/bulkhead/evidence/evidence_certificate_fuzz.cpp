@@ -15,6 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         invariant(read_certificate(print(*certificate)) == *certificate, "a certificate is read as it was printed");
         const auto verified = verify_certificate(*certificate, log);
         invariant(verified || !verified.error().what.empty(), "every refusal has words");
+        invariant(!verified || !verified->of_lab, "a lab's evidence is for who asks for it");
+        const auto accepted = verify_certificate(*certificate, log, {.accept_lab = true});
+        invariant(accepted || !verified, "who accepts a lab refuses nothing more");
     }
     if (const auto record = read_record(bytes)) {
         invariant(read_record(payload_of(*record)) == *record, "a record is read as it was written");

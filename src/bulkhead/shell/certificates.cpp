@@ -30,8 +30,15 @@ Result<Signed> newest_of(const audit::TileReader& tiles, const evidence::Verifie
 
 }  // namespace
 
-Certificates::Certificates(store::Options store, std::string tiles, evidence::VerifierKey log, std::string secret)
-    : store_{std::move(store)}, tiles_{std::move(tiles)}, secret_{std::move(secret)}, log_{std::move(log)} {}
+Certificates::Certificates(store::Options store, std::string tiles, const Signers& signers, std::string secret)
+    : store_{std::move(store)},
+      tiles_{std::move(tiles)},
+      secret_{std::move(secret)},
+      lab_{signers.lab},
+      log_{signers.origin, signers.log.public_key()},
+      lab_introduced_{evidence::introduced({evidence::lab_name(signers.origin), signers.lab.public_key()})} {
+    sign_note(lab_introduced_, signers.origin, signers.log);
+}
 Certificates::~Certificates() = default;
 
 Result<store::Reader*> Certificates::reader() {
@@ -119,9 +126,19 @@ std::optional<evidence::TenantOpening> Certificates::opening(const std::string& 
     return known_opening(pseudonym);
 }
 
+void Certificates::introduce_lab_by(const evidence::SigningKey& next) {
+    const std::lock_guard lock{mutex_};
+    const bool has_signed = std::ranges::any_of(lab_introduced_.signatures, [&](const evidence::NoteSignature& by) {
+        return by.key_id == evidence::note_key_id({log_.name, next.public_key()});
+    });
+    if (!has_signed) sign_note(lab_introduced_, log_.name, next);
+}
+
 void Certificates::trust(evidence::VerifierKey log) {
     const std::lock_guard lock{mutex_};
     log_ = std::move(log);
+    std::erase_if(lab_introduced_.signatures,
+                  [&](const evidence::NoteSignature& by) { return by.key_id != evidence::note_key_id(log_); });
 }
 
 Result<std::int64_t> Certificates::committed() {
@@ -139,7 +156,18 @@ Result<evidence::Certificate> Certificates::of_leaf(std::int64_t index) {
         return fail(Code::not_found, fmt::format("entry {} is not published yet", index), "ask again in a moment");
     auto record = prove(index, newest->checkpoint.size);
     if (!record) return std::unexpected(record.error());
-    return evidence::Certificate{.record = *std::move(record), .checkpoint = newest->note};
+    return sealed(*std::move(record), newest->note);
+}
+
+// Under the log's own signature, or, where the record says that no hardware did it, under its lab's.
+evidence::Certificate Certificates::sealed(evidence::ProvenLeaf record, const std::string& note) const {
+    const auto read = evidence::read_record(record.payload);
+    evidence::Certificate certificate{.record = std::move(record), .checkpoint = note};
+    const auto parsed = evidence::parse_note(note);
+    if (!read || !read->grade || !evidence::of_a_lab(*read->grade) || !parsed) return certificate;
+    certificate.checkpoint = evidence::signed_by_lab(parsed->text, log_.name, lab_);
+    certificate.lab = print(lab_introduced_);
+    return certificate;
 }
 
 // Kept: what proofs need of tiles is computed once.
@@ -231,7 +259,7 @@ Result<std::vector<evidence::Certificate>> Certificates::of(About about, const s
         if (!whose.empty() && it->tenant != whose) continue;
         auto record = prove(it->index, checkpoint.size);
         if (!record) return std::unexpected(record.error());
-        evidence::Certificate certificate{.record = *std::move(record), .checkpoint = note};
+        evidence::Certificate certificate = sealed(*std::move(record), note);
         const auto read = evidence::read_record(certificate.record.payload);
         if (read) certificate.tenant = known_opening(read->tenant);
         if (read && read->evidence)

@@ -19,8 +19,13 @@ namespace bulkhead::shell {
 
 class Certificates {
 public:
+    // Who signs: the log, whose checkpoints are read, and its lab (decision 0039).
+    struct Signers {
+        std::string origin;
+        evidence::SigningKey log, lab;
+    };
     // `secret`: the fleet's, from which the salts of tenants' pseudonyms follow.
-    Certificates(store::Options store, std::string tiles, evidence::VerifierKey log, std::string secret);
+    Certificates(store::Options store, std::string tiles, const Signers& signers, std::string secret);
     ~Certificates();
 
     enum class About : std::uint8_t { lease, node };
@@ -35,6 +40,8 @@ public:
     std::optional<evidence::TenantOpening> opening(const std::string& pseudonym);
     // By which the log's wipes call this tenant.
     std::string pseudonym_of(const std::string& tenant) const;
+    // While the log's key is replaced both introduce the lab's, so that certificates of that time hold under either.
+    void introduce_lab_by(const evidence::SigningKey& next);
     void trust(evidence::VerifierKey log);  // the log has another key
     Result<std::int64_t> committed();       // how many leaves the log has
 
@@ -51,13 +58,16 @@ private:
     std::optional<evidence::TenantOpening> known_opening(const std::string& pseudonym) const;
     Result<> index_up_to(std::int64_t size);
     Result<const audit::TileReader*> tiles();
+    evidence::Certificate sealed(evidence::ProvenLeaf record, const std::string& note) const;
     Result<evidence::ProvenLeaf> prove(std::int64_t index, std::uint64_t size);
 
     const store::Options store_;
     const std::string tiles_, secret_;
+    const evidence::SigningKey lab_;
 
     std::mutex mutex_;
     evidence::VerifierKey log_;
+    evidence::Note lab_introduced_;
     std::optional<audit::TileReader> reader_of_tiles_;
     std::unique_ptr<store::Reader> reader_;
     std::int64_t indexed_ = 0;

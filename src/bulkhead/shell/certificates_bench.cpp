@@ -49,7 +49,7 @@ struct CertifiedLog {
         }
         if (!store.commit(batch) || !tiles.publish()) std::abort();
         certificates = std::make_unique<Certificates>(options, folder / "tiles",
-                                                      evidence::VerifierKey{"log.example/fleet", log_key.public_key()},
+                                                      Certificates::Signers{"log.example/fleet", log_key, seeded('l')},
                                                       store.secret());
     }
     ~CertifiedLog() {

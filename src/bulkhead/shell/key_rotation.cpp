@@ -144,6 +144,7 @@ Result<evidence::VerifierKey> KeyRotation::rotate(const std::string& actor) {
     auto begun = files_.begin(*seed, *size);
     if (!begun) return std::unexpected(begun.error());
     next_ = *std::move(begun);
+    parts_.certificates.introduce_lab_by(next_->key);
     parts_.publisher.cosign(next_->key);
     const evidence::KeyChange wanted = change();
     const Answer answer =

@@ -13,7 +13,7 @@
 
 #include "bulkhead/auth/secret_file.hpp"
 #include "bulkhead/base/hash.hpp"
-#include "bulkhead/evidence/note.hpp"
+#include "bulkhead/evidence/lab_key.hpp"
 #include "bulkhead/shell/log_key_files.hpp"
 
 namespace bulkhead::shell {
@@ -116,6 +116,22 @@ Result<auth::KeyPair> open_server(const std::string& directory, const auth::KeyP
     return issued;
 }
 
+// The key that what no hardware did is certified with. Losing it costs nothing: the next start makes another, and the
+// log's key introduces that one; certificates bring the introduction of theirs along.
+Result<evidence::SigningKey> open_lab(const std::string& directory, const std::string& log_origin) {
+    const auto seed = kept(directory + "/lab.seed", [] { return random_bytes(32); });
+    if (!seed) return std::unexpected(seed.error());
+    auto key = evidence::SigningKey::from_seed(*seed);
+    if (!key)
+        return fail(Code::corrupt, fmt::format("{}/lab.seed holds no key: {}", directory, key.error().what),
+                    "remove it; another is made");
+    const std::string verifier = print(evidence::VerifierKey{evidence::lab_name(log_origin), key->public_key()}) + "\n";
+    const std::string told = directory + "/lab.vkey";
+    if (const auto there = exists(told) ? auth::read_secret(told) : Result<std::string>{}; !there || *there != verifier)
+        if (auto written = auth::write_secret(told, verifier); !written) return std::unexpected(written.error());
+    return key;
+}
+
 // The text in the file, or a new one; who it is for is filled in by the caller.
 Result<auth::StoredToken> bootstrap_token(const std::string& file) {
     const auto token = kept(file, []() -> Result<std::string> { return auth::new_token() + "\n"; });
@@ -166,6 +182,8 @@ Result<ServerKeys> open_keys(const ServerKeysWish& wish) {
         return fail(Code::corrupt,
                     fmt::format("{0}/log.vkey, which others trust, is not of {0}/log.seed", wish.directory),
                     "put both back from one copy of this folder");
+    auto lab = open_lab(wish.directory, *origin);
+    if (!lab) return std::unexpected(lab.error());
     // One for each of the duties that nobody holds together.
     struct Duty {
         std::string_view file, subject;
@@ -186,6 +204,7 @@ Result<ServerKeys> open_keys(const ServerKeysWish& wish) {
                       .server = *std::move(server),
                       .log = *std::move(log),
                       .log_origin = *origin,
+                      .lab = *std::move(lab),
                       .bootstrap = std::move(bootstrap),
                       .token_file = wish.directory + "/admin.token",
                       .ca_file = wish.directory + "/ca.crt"};

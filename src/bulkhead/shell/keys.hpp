@@ -1,5 +1,6 @@
 // What the first start makes and every later one finds: the certificate authority, the server's certificate, the log's
-// key, the bootstrap token. Files of mode 0600 in one directory; none of them is in the store or its backups.
+// key and its lab's, the bootstrap token. Files of mode 0600 in one directory; none of them is in the store or its
+// backups.
 #pragma once
 
 #include <string>
@@ -17,6 +18,7 @@ struct ServerKeys {
     auth::KeyPair server;  // its certificate followed by the CA's
     evidence::SigningKey log;
     std::string log_origin;
+    evidence::SigningKey lab;  // of certificates that are not about hardware (decision 0039)
     // Of the tokens in files: admin.token, security.token, auditor.token. Hand them to three people.
     std::vector<auth::StoredToken> bootstrap;
     std::string token_file, ca_file;  // the first one's

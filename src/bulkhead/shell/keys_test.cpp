@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "bulkhead/evidence/note.hpp"
 #include "bulkhead/shell/fixture_test.hpp"
 
 namespace bulkhead::shell {
@@ -50,6 +52,26 @@ TEST(Keys, half_of_a_pair_is_refused_and_not_replaced) {
         EXPECT_EQ(slurp(keys.path(other)), before) << "what is left is not touched";
         EXPECT_FALSE(fs::exists(keys.path(lost)));
     }
+}
+
+TEST(Keys, the_lab_has_a_key_of_its_own_and_another_when_it_is_lost) {
+    const Keys keys;
+    const auto first = keys.open();
+    ASSERT_TRUE(first) << first.error().what;
+    EXPECT_NE(first->lab.public_key(), first->log.public_key());
+    EXPECT_EQ(slurp(keys.path("lab.vkey")),
+              print(evidence::VerifierKey{first->log_origin + "/lab", first->lab.public_key()}) + "\n");
+    EXPECT_EQ(fs::status(keys.path("lab.seed")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+    EXPECT_EQ(keys.open()->lab.public_key(), first->lab.public_key());
+    fs::remove(keys.path("lab.seed"));
+    const auto other = keys.open();
+    ASSERT_TRUE(other) << other.error().what;
+    EXPECT_NE(other->lab.public_key(), first->lab.public_key());
+    EXPECT_EQ(other->log.public_key(), first->log.public_key());
+    EXPECT_EQ(slurp(keys.path("lab.vkey")),
+              print(evidence::VerifierKey{first->log_origin + "/lab", other->lab.public_key()}) + "\n");
+    std::ofstream{keys.path("lab.seed")} << "short";
+    EXPECT_FALSE(keys.open()) << "what is there and is no key is not replaced in silence";
 }
 
 TEST(Keys, a_first_start_that_was_cut_short_begins_again) {

@@ -231,7 +231,9 @@ Result<> Server::State::start() {
     if (!next_key) return std::unexpected(next_key.error());
     if (*next_key) log_tiles->cosign((*next_key)->key);
     publisher = std::make_unique<LogPublisher>(*std::move(log_tiles), store_options, log);
-    certificates = std::make_unique<Certificates>(store_options, tiles, verifier, store->secret());
+    certificates = std::make_unique<Certificates>(
+        store_options, tiles, Certificates::Signers{keys->log_origin, keys->log, keys->lab}, store->secret());
+    if (*next_key) certificates->introduce_lab_by((*next_key)->key);
     Loop::Settings settings{.store = store_options, .tick = options.tick};
     settings.core.silent_after = options.silent_after;
     settings.core.lost_after = options.lost_after;

@@ -113,7 +113,8 @@ Result<SanitizeLog> read_sanitize_log(Transport& drive) {
     if (!answered) return std::unexpected(answered.error());
     if (answered->status != 0)
         return fail(Code::invalid, fmt::format("the drive has no Sanitize log: {}", print_status(answered->status)),
-                    "");
+                    "it claims Sanitize (SANICAP), and whoever does must have one: update its firmware, or take the "
+                    "drive out");
     return parse_sanitize_log(bytes);
 }
 
