@@ -100,6 +100,7 @@ void GpuHardware::watch_for_errors() {
             }
         if (due) {
             (void)reach_machines();  // libvirt may have come up since
+            reach_functions();       // and whoever had the NIC may be gone
             std::ranges::move(look_at_health(told), std::back_inserter(faults));
             std::ranges::move(drives_->look(), std::back_inserter(faults));
             next_look = now + std::chrono::milliseconds{settings_.health_every.ms};
