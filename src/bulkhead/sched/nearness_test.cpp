@@ -1,5 +1,6 @@
 #include "bulkhead/sched/nearness.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
