@@ -520,6 +520,31 @@ TEST(TenantFabric, another_pool_reaches_a_tenant_when_it_has_nothing_on_the_fabr
     EXPECT_GE(plane.lease_of("third").ports.at(0).vlan, 200);
 }
 
+// Its agent was started while another program had the NIC: it has numbers for the functions, and nothing to give.
+TEST(TenantFabric, a_node_that_cannot_look_at_its_functions_keeps_who_has_them_and_gets_nobody_new) {
+    Fabric plane{two_subnets, 1};
+    plane.tenant("acme");
+    plane.work("train", "acme");
+    ASSERT_EQ(plane.lease_of("train").phase, LeasePhase::active);
+    Plane::Node& node = *plane.nodes["n0"];
+    Hello hello = node.executor->hello(node.model.inventory(), node.model.boot_id());
+    for (NodeFunction& function : hello.inventory.functions) function = {.address = function.address};
+    std::erase_if(hello.inventory.capabilities, [](const auto& one) { return one.name == Capability::rdma; });
+    node.session += 1000;
+    plane.event(AgentHello{"n0", node.session, hello});
+    plane.settle();
+    EXPECT_EQ(plane.lease_of("train").phase, LeasePhase::active);
+    EXPECT_EQ(plane.logged("quarantined"), 0);
+    const Answer late = plane.apply(
+        "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: late}\nspec: {tenant: acme, "
+        "gpu: {count: 1, mechanism: whole}, network: {rdma: true}}\n");
+    EXPECT_FALSE(late.outcome) << "no node can serve it";
+    plane.hello("n0");
+    plane.settle();
+    EXPECT_EQ(plane.lease_of("train").phase, LeasePhase::active);
+    EXPECT_EQ(plane.logged("quarantined"), 0);
+}
+
 // Eight GPUs below four switches, a NIC beside each GPU: what comes to the last pair is not given the first NIC.
 TEST(TenantFabric, a_lease_gets_functions_below_the_switch_of_its_gpus) {
     Fabric plane{two_subnets, 0};
