@@ -33,12 +33,16 @@ clean_up() {
     if [ -n "${policy_is_ours:-}" ]; then rm -f "$policy"; fi
 }
 trap clean_up EXIT
-# Tests use the programs of the package prometheus; its service is nobody's wish. Masked, it neither starts now nor at
-# the next boot (`systemctl unmask prometheus` for whoever wants it), and no other package starts a daemon either.
-if [[ " ${missing[*]} " == *" prometheus "* ]] && [ ! -e /etc/systemd/system/prometheus.service ] && [ ! -L /etc/systemd/system/prometheus.service ]; then
-    mkdir -p /etc/systemd/system
-    ln -s /dev/null /etc/systemd/system/prometheus.service
-fi
+# Tests use the programs of these packages; their services are nobody's wish, and a subnet manager on a machine with an InfiniBand
+# port would be more than that. Masked, they neither start now nor at the next boot (`systemctl unmask` for whoever wants one), and
+# no other package starts a daemon either.
+for service in prometheus opensm; do
+    unit=/etc/systemd/system/$service.service
+    if [[ " ${missing[*]} " == *" $service "* ]] && [ ! -e "$unit" ] && [ ! -L "$unit" ]; then
+        mkdir -p /etc/systemd/system
+        ln -s /dev/null "$unit"
+    fi
+done
 if [ ! -e "$policy" ]; then
     policy_is_ours=1
     printf '#!/bin/sh\nexit 101\n' >"$policy"

@@ -77,7 +77,7 @@ Result<std::unique_ptr<Functions>> Functions::open(FunctionsSettings settings) {
         if (wrong) return container::cannot(wrong.value(), "make", functions->settings_.run_folder + folder);
     }
     // Before there is a namespace of a tenant: later the kernel refuses. Machines without RDMA have nothing to fence.
-    if (!functions->rdma_.devices().empty() || functions->settings_.soft_roce) {
+    if (!functions->rdma_.devices().empty() || functions->settings_.soft_roce || functions->settings_.must_fence) {
         auto system = rdma::RdmaSystem::open(*functions->host_);
         if (!system) return std::unexpected(system.error());
         if (auto ok = system->make_exclusive(); !ok) return std::unexpected(ok.error());
@@ -110,22 +110,43 @@ Result<> Functions::lock_nics() {
     return {};
 }
 
+namespace {
+
+Result<std::vector<std::string>> read_order(const std::string& path) {
+    std::vector<std::string> addresses;
+    if (std::error_code wrong; !fs::exists(path, wrong)) return addresses;
+    const auto text = container::read_whole(path);
+    if (!text) return std::unexpected(text.error());
+    std::istringstream lines{*text};
+    for (std::string address; lines >> address;) {
+        if (!rdma::is_pci_address(address))
+            return fail(Code::corrupt, fmt::format("{} says '{}'", path, address.substr(0, 40)),
+                        "drain the node and remove the file: functions are then numbered by their addresses");
+        addresses.push_back(std::move(address));
+    }
+    return addresses;
+}
+
+}  // namespace
+
+std::vector<NodeFunction> Functions::remembered(const std::string& order) {
+    std::vector<NodeFunction> all;
+    if (auto addresses = read_order(order)) {
+        all.resize(addresses->size());
+        for (std::size_t i = 0; i < all.size(); ++i) all[i].address = std::move((*addresses)[i]);
+    }
+    return all;
+}
+
 // Leases and what is clean are known by a function's number: it is the same at every start, whatever else comes or
 // goes.
 Result<> Functions::keep_order() {
     if (settings_.order.empty()) return {};
-    std::string before;
-    if (std::error_code wrong; fs::exists(settings_.order, wrong)) {
-        auto text = container::read_whole(settings_.order);
-        if (!text) return std::unexpected(text.error());
-        before = *std::move(text);
-    }
+    const auto before = read_order(settings_.order);
+    if (!before) return std::unexpected(before.error());
     std::vector<Known> ordered;
-    std::istringstream lines{before};
-    for (std::string address; lines >> address;) {
-        if (!rdma::is_pci_address(address))
-            return fail(Code::corrupt, fmt::format("{} says '{}'", settings_.order, address.substr(0, 40)),
-                        "drain the node and remove the file: functions are then numbered by their addresses");
+    ordered.reserve(before->size() + known_.size());
+    for (const std::string& address : *before) {
         const auto at = std::ranges::find(known_, address, &Known::address);
         if (at != known_.end()) {
             ordered.push_back(*at);
@@ -138,9 +159,10 @@ Result<> Functions::keep_order() {
     for (const Known& one : known_)
         if (std::ranges::find(ordered, one.address, &Known::address) == ordered.end()) ordered.push_back(one);
     known_ = std::move(ordered);
+    if (known_.size() == before->size()) return {};
     std::string text;
     for (const Known& one : known_) text += one.address + "\n";
-    return text == before ? Result<>{} : container::write_durably(settings_.order, text);
+    return container::write_durably(settings_.order, text);
 }
 
 Result<> Functions::find_all() {

@@ -47,7 +47,8 @@ struct FunctionsSettings {
     std::string sys = "/sys";
     std::string host = "/proc/1/ns/net";  // the namespace that physical functions are in
     std::string nft = "nft";
-    bool soft_roce = false;  // an RDMA device in software on each function: for machines whose NICs have none
+    bool soft_roce = false;   // an RDMA device in software on each function: for machines whose NICs have none
+    bool must_fence = false;  // RDMA devices must keep to their namespaces even where none is seen yet
     // Addresses in the order of their numbers, kept over starts: one that is gone leaves its number empty, and one that
     // is new comes last. Empty: by address, each time anew.
     std::string order;
@@ -78,6 +79,9 @@ public:
 
     // By index. One that is gone has its address, and nothing else.
     std::vector<NodeFunction> inventory() const;
+    // As an agent that has none of them now remembers them, by the file of their order: addresses, and nothing else.
+    // Without them the control plane would take them for lost, and end whoever has one.
+    static std::vector<NodeFunction> remembered(const std::string& order);
     // Whether a tenant's function comes with an RDMA device: as the physical ones say, or by software.
     bool have_rdma() const;
     std::size_t size() const { return known_.size(); }

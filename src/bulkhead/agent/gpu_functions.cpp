@@ -1,6 +1,9 @@
 // Virtual functions of NICs, as operations on a node with GPUs.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "bulkhead/agent/function_record.hpp"
 #include "bulkhead/agent/gpu_hardware.hpp"
 
@@ -18,8 +21,43 @@ OperationResult not_done(const Error& error) {
 
 }  // namespace
 
+std::optional<Error> GpuHardware::why_no_functions() const {
+    const std::scoped_lock lock{functions_mutex_};
+    return functions_ ? std::nullopt : std::optional{functions_.error()};
+}
+
+Functions* GpuHardware::functions() const {
+    const std::scoped_lock lock{functions_mutex_};
+    return functions_ ? functions_->get() : nullptr;
+}
+
+// Another program's lock ends with it, and a NIC may come with its driver. Exclusive mode that the kernel refused it
+// refuses again, for we live in a namespace of our own by now; then a restart helps, and the log says so each time that
+// the reason is another.
+void GpuHardware::reach_functions() {
+    const auto before = why_no_functions();
+    if (!before) return;
+    auto opened = Functions::open(settings_.functions);
+    News news;
+    if (opened) {
+        news.stock_changed = true;
+        news.notes.push_back(fmt::format("virtual functions for tenants can be had now: {} of {}",
+                                         (*opened)->inventory().size(), fmt::join(settings_.nics, ", ")));
+    } else if (opened.error().what != before->what) {
+        news.notes.push_back(
+            fmt::format("still no virtual functions for tenants: {}; {}", opened.error().what, opened.error().remedy));
+    }
+    {
+        const std::scoped_lock lock{functions_mutex_};
+        functions_ = std::move(opened);
+    }
+    const std::scoped_lock lock{mutex_};
+    std::ranges::move(news.notes, std::back_inserter(news_.notes));
+    news_.stock_changed = news_.stock_changed || news.stock_changed;
+}
+
 OperationResult GpuHardware::carry(const AttachFunction& what) {
-    if (!functions_) return not_done(functions_.error());
+    if (const auto why = why_no_functions()) return not_done(*why);
     if (functions() == nullptr) return none_here("virtual function");
     if (auto attached = functions()->attach(what.lease, what.tenant, what.port); !attached)
         return not_done(attached.error());
@@ -27,8 +65,8 @@ OperationResult GpuHardware::carry(const AttachFunction& what) {
 }
 
 OperationResult GpuHardware::carry(const DetachFunction& what) {
-    if (!functions_) {  // what was attached by an earlier agent is not gone because this one cannot look
-        if (has_function_record(run_folder_, what.function)) return not_done(functions_.error());
+    if (const auto why = why_no_functions()) {  // what an earlier agent attached is not gone because nobody can look
+        if (has_function_record(run_folder_, what.function)) return not_done(*why);
         return {.ok = true};
     }
     if (functions() == nullptr) return {.ok = true};
@@ -55,7 +93,7 @@ Result<std::optional<unsigned>> GpuHardware::name_functions(Key lease, GpuNodeSt
 // The namespace with its links, and the file of exactly its own RDMA devices.
 Result<> GpuHardware::give_functions(const StartTenant& what, container::TenantSpec& spec) const {
     if (what.functions.empty()) return {};
-    if (!functions_) return std::unexpected(functions_.error());
+    if (auto why = why_no_functions()) return std::unexpected(*std::move(why));
     if (functions() == nullptr)
         return fail(Code::not_found, "this agent has no virtual function to give", "see --tenant-nic");
     const auto ports = functions()->ports_of(what.lease);

@@ -81,21 +81,19 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
                                              .runtime = settings.runtime,
                                              .cdi = places.run_folder + "/cdi"});
     if (!tenants) return std::unexpected(tenants.error());
-    FunctionsSettings of_nics{.nics = {},
-                              .run_folder = places.run_folder,
-                              .nft = settings.nft,
-                              .soft_roce = settings.soft_roce,
-                              .order = settings.folder + "/functions",
-                              .lock_patience = std::chrono::seconds{30}};
+    settings.functions.run_folder = places.run_folder;
+    settings.functions.order = settings.folder + "/functions";
     for (const std::string& text : settings.nics) {
         auto nic = parse_tenant_nic(text);
         if (!nic) return std::unexpected(nic.error());
-        of_nics.nics.push_back(*std::move(nic));
+        settings.functions.nics.push_back(*std::move(nic));
     }
     // Tenants that run here are looked after with or without functions.
-    auto functions = of_nics.nics.empty()    ? Result<std::unique_ptr<Functions>>{}
+    auto functions = settings.nics.empty()   ? Result<std::unique_ptr<Functions>>{}
                      : settings.no_functions ? std::unexpected(*settings.no_functions)
-                                             : Functions::open(std::move(of_nics));
+                                             : Functions::open(settings.functions);
+    settings.functions.lock_patience = {};  // whoever looks again has other things to look at
+    settings.functions.must_fence = settings.no_functions.has_value();
     std::unique_ptr<GpuHardware> hardware{new GpuHardware{std::move(settings), *std::move(nvml), *std::move(gpus),
                                                           *std::move(tenants), *std::move(drives),
                                                           std::move(functions)}};
@@ -118,10 +116,6 @@ GpuHardware::~GpuHardware() {
 
 OperationResult GpuHardware::none_here(std::string_view what) {
     return {.ok = false, .why = fmt::format("this agent has no {} to give", what)};
-}
-
-std::optional<Error> GpuHardware::why_no_functions() const {
-    return functions_ ? std::nullopt : std::optional{functions_.error()};
 }
 
 Machines* GpuHardware::machines() const {

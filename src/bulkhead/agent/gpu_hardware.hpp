@@ -57,8 +57,7 @@ struct GpuHardwareSettings {
     // NICs whose virtual functions tenants may have, and no others: "0000:3b:00.0=8".
     std::vector<std::string> nics;
     std::optional<Error> no_functions;  // why none can be had, where the host could not be prepared for them
-    std::string nft = "nft";
-    bool soft_roce = false;    // an RDMA device in software on each function
+    FunctionsSettings functions{.lock_patience = std::chrono::seconds{30}};  // NICs and folders are filled in
     MachineSettings machines;  // of the vm tier; without a URI there is none
 };
 
@@ -75,7 +74,8 @@ public:
     Result<OutputPiece> output(const OutputPlace& place) override;
     Result<std::optional<Telemetry>> telemetry() override;
     std::optional<Instant> next_due() const override;
-    // Why tenants have no virtual functions here, though NICs were named. Everything else goes on.
+    // Why tenants have no virtual functions here, though NICs were named. Everything else goes on, and they are looked
+    // for again as often as GPUs' health is.
     std::optional<Error> why_no_functions() const;
 
 private:
@@ -141,7 +141,8 @@ private:
     Result<> leave(Key lease);
     void end_unused_daemons();
 
-    Functions* functions() const { return functions_ ? functions_->get() : nullptr; }
+    Functions* functions() const;        // none: no NIC was named, or none can be had yet
+    void reach_functions();              // tries again, where they could not be had
     Machines* machines() const;          // none: libvirt was not reached yet
     Result<Machines*> reach_machines();  // tries again, and may take its time
     OperationResult start_machine(const StartTenant& what);
@@ -181,7 +182,8 @@ private:
     std::unique_ptr<GpuPlaces> gpus_;
     std::unique_ptr<Drives> drives_;
     std::string boot_;
-    Result<std::unique_ptr<Functions>> functions_;  // none: no NIC was named; or why there are none
+    mutable std::mutex functions_mutex_;            // guards whether there are
+    Result<std::unique_ptr<Functions>> functions_;  // none: no NIC was named; or why there are none yet
     MachineRecords records_;                        // of machines, whether libvirt answers or not
     std::mutex reaching_;                           // whoever tries to reach libvirt
     mutable std::mutex machines_mutex_;             // guards whether there are

@@ -101,6 +101,7 @@ void GpuHardware::watch_for_errors() {
             }
         if (due) {
             (void)reach_machines();  // libvirt may have come up since
+            reach_functions();       // and whoever had the NIC may be gone
             std::ranges::move(look_at_health(told), std::back_inserter(faults));
             stock = drives_->take_in_new();
             std::ranges::move(drives_->look(), std::back_inserter(faults));
@@ -108,7 +109,7 @@ void GpuHardware::watch_for_errors() {
         }
         if (faults.empty() && !stock) continue;
         const std::scoped_lock lock{mutex_};
-        news_.stock = news_.stock || stock;
+        news_.stock_changed = news_.stock_changed || stock;
         std::ranges::move(faults, std::back_inserter(news_.faults));
     }
 }

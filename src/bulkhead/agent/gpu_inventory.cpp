@@ -75,6 +75,9 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
         status.functions = functions->inventory();
         if (functions->have_rdma())
             status.capabilities.push_back({Capability::rdma, functions->grade(0), std::nullopt});
+    } else if (!settings_.nics.empty()) {
+        // Without the capability nobody new is sent here for them; whoever has one keeps it.
+        status.functions = Functions::remembered(settings_.functions.order);
     }
     struct sysinfo host{};
     ::sysinfo(&host);

@@ -148,6 +148,8 @@ OperationResult GpuHardware::carry(const Wipe& what) {
     if (what.kind == UnitKind::host)
         return {.ok = false, .why = "this agent does not reboot its host: somebody else must, to a known image"};
     if (what.kind == UnitKind::drive) return drives_->wipe(what);
+    if (what.kind == UnitKind::vf)
+        if (const auto why = why_no_functions()) return refused(*why);
     if (what.kind == UnitKind::vf && functions() != nullptr) return functions()->wipe(what.device);
     if (what.kind != UnitKind::memory) return none_here("such device");
     const auto gpu = this->gpu(what.device);

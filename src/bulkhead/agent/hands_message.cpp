@@ -19,7 +19,7 @@ void fields(auto& a, Of<Error> auto& v) {
     }
     a(v.what, v.remedy);
 }
-void fields(auto& a, Of<agent::Hardware::News> auto& v) { a(v.results, v.faults, v.exits, v.stock); }
+void fields(auto& a, Of<agent::Hardware::News> auto& v) { a(v.results, v.faults, v.exits, v.notes, v.stock_changed); }
 void fields(auto&, Of<agent::hands::Meet> auto&) {}
 void fields(auto&, Of<agent::hands::TakeStock> auto&) {}
 void fields(auto& a, Of<agent::hands::Begin> auto& v) { a(v.now, v.operation); }

@@ -200,13 +200,15 @@ TEST(HandsMessage, answers_arrive_as_they_were) {
     polled.news.results[0].skipped = {"sanitize-crypto: not claimed"};
     polled.news.faults = {{UnitKind::memory, 1, "Xid 79"}, {UnitKind::memory, 0, "Xid 63", true}};
     polled.news.exits = {{7, 3, "said"}};
-    polled.news.stock = true;
+    polled.news.notes = {"the NIC is back"};
+    polled.news.stock_changed = true;
     const auto news = read_answer(to_bytes(Answer{polled}));
     ASSERT_TRUE(news);
     const auto& heard = std::get<Polled>(*news);
     EXPECT_EQ(heard.news.exits, polled.news.exits);
+    EXPECT_EQ(heard.news.notes, polled.news.notes);
+    EXPECT_TRUE(heard.news.stock_changed);
     EXPECT_EQ(heard.news.faults, polled.news.faults);
-    EXPECT_TRUE(heard.news.stock);
     ASSERT_EQ(heard.news.results.size(), 1u);
     EXPECT_EQ(heard.news.results[0].bytes_found, 4);
     EXPECT_EQ(heard.news.results[0].grade, Grade::emulated);

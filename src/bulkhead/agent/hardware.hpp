@@ -28,7 +28,8 @@ public:
         std::vector<OperationResult> results;
         std::vector<FaultReport> faults;
         std::vector<TenantExit> exits;
-        bool stock = false;  // the node has something that its inventory did not have before
+        std::vector<std::string> notes;  // for the node's log
+        bool stock_changed = false;      // `inventory` says something else than before: say hello again
     };
     virtual Result<News> poll(Instant now) = 0;
     // The newest of what it measures of its devices. Nothing: it has nothing to measure, or has not yet.

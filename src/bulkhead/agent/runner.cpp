@@ -101,7 +101,8 @@ Result<> Runner::poll(Instant now) {
         broken_ = news.error();
         return std::unexpected(*broken_);
     }
-    stock_changed_ = stock_changed_ || news->stock;
+    for (std::string& note : news->notes) notes_.push_back(std::move(note));
+    has_other_stock_ = has_other_stock_ || news->stock_changed;
     for (const OperationResult& result : news->results)
         if (const auto carried = carry(now, executor_.on_result(now, result)); !carried) return carried;
     if (std::string boot = hardware_->boot_id(); boot != boot_) {
@@ -117,6 +118,7 @@ Result<> Runner::poll(Instant now) {
 
 Result<Hello> Runner::hello() {
     if (broken_) return std::unexpected(*broken_);
+    has_other_stock_ = false;
     auto inventory = hardware_->inventory();
     if (!inventory) return std::unexpected(inventory.error());
     return executor_.hello(std::move(*inventory), hardware_->boot_id());

@@ -54,9 +54,8 @@ public:
     Result<Hello> hello();
     std::vector<Report> unacknowledged() const;
     std::optional<Instant> next_due() const;
-    // The node has something more since the last call: whoever was told what it has should be told again (`hello`).
-    bool take_stock_changed() { return std::exchange(stock_changed_, false); }
-
+    // Whether the hardware has something else by now than the last hello said.
+    bool has_other_stock() const { return has_other_stock_; }
     // What is worth a line in the node's log since the last call: orders that were not obeyed, a torn journal.
     std::vector<std::string> take_notes();
     const Executor& executor() const { return executor_; }
@@ -74,9 +73,9 @@ private:
     std::unique_ptr<Hardware> hardware_;
     Deliver deliver_;
     std::vector<std::string> notes_;
+    bool has_other_stock_ = false;
     std::optional<Error> broken_;
     std::string boot_;
-    bool stock_changed_ = false;
     std::size_t compacted_bytes_ = 0;
 };
 

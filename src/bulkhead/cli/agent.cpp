@@ -120,8 +120,8 @@ Result<std::unique_ptr<agent::Hands>> start_hands(const AgentOptions& options) {
     for (const std::string& drive : gpu.drives.tenant) words.insert(words.end(), {"--tenant-drive", drive});
     words.insert(words.end(), {"--erase", options.erase, "--drive-samples", std::to_string(gpu.drives.erase.samples)});
     for (const std::string& nic : gpu.nics) words.insert(words.end(), {"--tenant-nic", nic});
-    words.insert(words.end(), {"--nft", gpu.nft});
-    if (gpu.soft_roce) words.emplace_back("--soft-roce");
+    words.insert(words.end(), {"--nft", gpu.functions.nft});
+    if (gpu.functions.soft_roce) words.emplace_back("--soft-roce");
     if (!gpu.time_slice.empty()) words.insert(words.end(), {"--time-slice", gpu.time_slice});
     return agent::Hands::start(words, asked_to_stop);
 }
@@ -269,9 +269,10 @@ void add_agent(Command program, Context& context) {
             "A NIC whose virtual functions tenants may have, by the PCI address of its physical one; with =COUNT "
             "so many\nare made, where there are none. No other NIC is ever touched.")
         .type_name("PCI[=COUNT]");
-    command.add_option("--nft", options->gpu.nft, "The nftables program, for guards of functions. Default: nft.")
+    command
+        .add_option("--nft", options->gpu.functions.nft, "The nftables program, for guards of functions. Default: nft.")
         .type_name("PROGRAM");
-    command.add_flag("--soft-roce", options->gpu.soft_roce,
+    command.add_flag("--soft-roce", options->gpu.functions.soft_roce,
                      "Give each function an RDMA device in software: for machines whose NICs have none.");
     command
         .add_option("--nvidia-smi", options->gpu.smi,

@@ -111,8 +111,8 @@ void add_agent_hands(Command program, Context& context) {
     command.add_option("--drive-samples", settings->drives.erase.samples, "Places to read.").type_name("COUNT");
     command.add_option("--tenant-nic", settings->nics, "NICs whose functions tenants may have.")
         .type_name("PCI[=COUNT]");
-    command.add_option("--nft", settings->nft, "The nftables program.").type_name("PROGRAM");
-    command.add_flag("--soft-roce", settings->soft_roce, "RDMA in software on each function.");
+    command.add_option("--nft", settings->functions.nft, "The nftables program.").type_name("PROGRAM");
+    command.add_flag("--soft-roce", settings->functions.soft_roce, "RDMA in software on each function.");
     auto grace_seconds = std::make_shared<std::int64_t>(settings->grace.ms / 1000);
     command.add_option("--grace", *grace_seconds, "Between SIGTERM and SIGKILL.").type_name("SECONDS");
     command.callback([settings, grace_seconds, methods, &context] {

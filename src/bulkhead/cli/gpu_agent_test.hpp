@@ -71,7 +71,8 @@ protected:
             for (OperationResult& result : news->results) results_.push_back(std::move(result));
             for (FaultReport& fault : news->faults) faults_.push_back(std::move(fault));
             for (TenantExit& exit : news->exits) exits_.push_back(std::move(exit));
-            stock_ = stock_ || news->stock;
+            for (std::string& note : news->notes) notes_.push_back(std::move(note));
+            stock_changed_ = stock_changed_ || news->stock_changed;
             if (holds()) return true;
             std::this_thread::sleep_for(std::chrono::milliseconds{10});
         }
@@ -152,7 +153,8 @@ protected:
     std::vector<OperationResult> results_;
     std::vector<FaultReport> faults_;
     std::vector<TenantExit> exits_;
-    bool stock_ = false;  // the inventory was said to have changed
+    std::vector<std::string> notes_;
+    bool stock_changed_ = false;
     std::int64_t numbers_ = 0;
 };
 

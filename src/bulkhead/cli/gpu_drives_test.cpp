@@ -166,7 +166,7 @@ TEST_F(GpuDrives, one_that_is_plugged_in_later_is_news_and_in_the_inventory) {
     if (!hardware_) return;
     ASSERT_EQ(hardware_->inventory()->drives.size(), 1u);
     std::filesystem::rename(machine_.folder() / "nvme0", there);
-    ASSERT_TRUE(eventually([&] { return stock_; }));
+    ASSERT_TRUE(eventually([&] { return stock_changed_; }));
     const auto inventory = hardware_->inventory();
     ASSERT_TRUE(inventory);
     ASSERT_EQ(inventory->drives.size(), 2u);

@@ -1,4 +1,5 @@
 // `bulkhead render` against a fleet that is up, as a person uses it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,10 +7,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <regex>
 #include <set>
 
+#include "bulkhead/cli/first_steps.hpp"
 #include "bulkhead/cli/live_fleet_test.hpp"
 #include "bulkhead/hw/program/program.hpp"
+#include "bulkhead/render/simulated_subnet_test.hpp"
 
 namespace bulkhead::cli {
 namespace {
@@ -79,6 +84,75 @@ TEST(Render, partitions_lie_in_the_folder_itself_and_nothing_of_those_that_are_n
     std::set<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator{folder}) names.insert(entry.path().filename());
     EXPECT_THAT(names, testing::ElementsAre("opensm.conf", "partitions.conf"));
+}
+
+// From manifests to the tables of adapters: the fleet draws keys, the file is written, and the real OpenSM reads it.
+TEST(Render, the_subnet_manager_keeps_tenants_apart_by_what_the_fleet_drew) {
+    if (const std::string missing = render::SimulatedSubnet::missing(); !missing.empty()) GTEST_SKIP() << missing;
+    Fleet fleet;
+    ASSERT_NO_FATAL_FAILURE(fleet.start());
+    // The demo's own policy, on another fabric.
+    std::string policy = first_policy({.nodes = 2, .gpus = 2, .model = "h100-80gb-sxm5"});
+    policy = policy.substr(0, policy.find("  fabric:")) +
+             "  fabric: {kind: infiniband, pool: 10.128.0.0/9, tenantPrefix: 20, partitionKeys: {first: 256, last: "
+             "32000}}\n";
+    const std::string policy_file = fleet.folder() / "policy.yaml";
+    std::ofstream{policy_file} << policy;
+    const auto declared = fleet.say({"apply", "-f", policy_file});
+    ASSERT_EQ(declared.status, 0) << declared.out;
+    const std::string work = fleet.folder() / "work.yaml";
+    std::ofstream file{work};
+    for (const char* tenant : {"aurora", "borealis"})
+        file << fmt::format(
+            "apiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {{name: {0}}}\n"
+            "spec: {{class: frontier-training, quota: {{guarantee: 2}}}}\n---\n"
+            "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {{name: train-{0}}}\n"
+            "spec: {{tenant: {0}, tasks: 2, gpu: {{count: 1}}, network: {{rdma: true}}}}\n---\n",
+            tenant);
+    file.close();
+    const auto applied = fleet.say({"apply", "-f", work});
+    ASSERT_EQ(applied.status, 0) << applied.out;
+
+    const std::filesystem::path folder = fleet.folder() / "opensm";
+    const std::regex member{"(0x[0-9a-f]{16})=full"}, list{"0x[0-9a-f]{4}\\.guids"};
+    std::string conf;
+    std::vector<std::uint64_t> guids;
+    ASSERT_TRUE(within(40s,
+                       [&] {
+                           if (fleet.say({"render", "partitions", "-o", folder.string()}).status != 0) return false;
+                           conf = slurp(folder / "partitions.conf");
+                           guids.clear();
+                           for (std::sregex_iterator it{conf.begin(), conf.end(), member}, end; it != end; ++it)
+                               guids.push_back(std::stoull((*it)[1], nullptr, 16));
+                           return guids.size() == 4;
+                       }))
+        << conf << fleet.say({"queue"}).out;
+    guids.push_back(0x248a0703009c0001);  // a machine's own port, which is no tenant's
+    const render::SimulatedSubnet subnet{guids};
+    EXPECT_THAT(subnet.sweep(conf), testing::Not(HasSubstr("PARSE")));
+    std::map<std::uint64_t, std::uint16_t> given;
+    for (std::size_t port = 0; port < 4; ++port) {
+        const auto keys = subnet.keys(port);
+        ASSERT_THAT(keys, testing::ElementsAre(testing::Gt(0x8000), 0x7FFF)) << conf;
+        given[subnet.guid(port)] = keys[0];
+    }
+    EXPECT_THAT(subnet.keys(4), testing::ElementsAre(0x7FFF));
+
+    // The lists beside the file say the same: one for each key, of two ports each, and no port on both.
+    std::map<std::uint16_t, std::set<std::uint64_t>> listed;
+    for (const auto& entry : std::filesystem::directory_iterator{folder}) {
+        const std::string name = entry.path().filename();
+        if (!std::regex_match(name, list)) continue;
+        std::ifstream lines{entry.path()};
+        for (std::string line; std::getline(lines, line);)
+            listed[static_cast<std::uint16_t>(0x8000 | std::stoul(name, nullptr, 16))].insert(
+                std::stoull(line, nullptr, 16));
+    }
+    EXPECT_EQ(listed.size(), 2u);
+    for (const auto& [key, ports] : listed) {
+        EXPECT_EQ(ports.size(), 2u);
+        for (const std::uint64_t port : ports) EXPECT_EQ(given[port], key) << port;
+    }
 }
 
 }  // namespace

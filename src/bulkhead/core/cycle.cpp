@@ -10,6 +10,7 @@
 #include "bulkhead/gpu/board.hpp"
 #include "bulkhead/policy/shipped_classes.hpp"
 #include "bulkhead/sched/decay.hpp"
+#include "bulkhead/sched/nearness.hpp"
 #include "bulkhead/sched/need.hpp"
 #include "bulkhead/sched/neighbours.hpp"
 
@@ -96,6 +97,7 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
     const bool can_set = run.protocol >= agent_protocol_fabric || !state.policy || !state.policy->object.spec.fabric;
     for (const Device& function : run.functions)
         if (can_set && function.units[0].state == UnitState::available) node.functions.push_back(function.index);
+    if (!node.functions.empty()) node.closeness = sched::closeness_of(object.status, node.gpus.size());
     for (const Key key : run.leases) {
         LeaseRun& lease = state.leases.at(key);
         const Part& part = *part_on(lease, run.key);

@@ -116,7 +116,7 @@ const std::string two_subnets = "  fabric: {pool: 10.128.0.0/19, tenantPrefix: 2
 const std::string one_subnet = "  fabric: {pool: 10.128.0.0/20, tenantPrefix: 20, vlans: {first: 104, last: 104}}\n";
 
 struct Fabric : Plane {
-    explicit Fabric(const std::string& fabric = two_subnets) : Plane{3} {
+    explicit Fabric(const std::string& fabric = two_subnets, int count = 3) : Plane{count} {
         const Answer answer = apply(fleet_of(fabric));
         EXPECT_TRUE(answer.outcome) << answer.outcome.error().what;
     }
@@ -518,6 +518,63 @@ TEST(TenantFabric, another_pool_reaches_a_tenant_when_it_has_nothing_on_the_fabr
     plane.work("third", "acme");
     EXPECT_THAT(plane.subnet_of("third"), HasSubstr("10.64."));
     EXPECT_GE(plane.lease_of("third").ports.at(0).vlan, 200);
+}
+
+// Its agent was started while another program had the NIC: it has numbers for the functions, and nothing to give.
+TEST(TenantFabric, a_node_that_cannot_look_at_its_functions_keeps_who_has_them_and_gets_nobody_new) {
+    Fabric plane{two_subnets, 1};
+    plane.tenant("acme");
+    plane.work("train", "acme");
+    ASSERT_EQ(plane.lease_of("train").phase, LeasePhase::active);
+    Plane::Node& node = *plane.nodes["n0"];
+    Hello hello = node.executor->hello(node.model.inventory(), node.model.boot_id());
+    for (NodeFunction& function : hello.inventory.functions) function = {.address = function.address};
+    std::erase_if(hello.inventory.capabilities, [](const auto& one) { return one.name == Capability::rdma; });
+    node.session += 1000;
+    plane.event(AgentHello{"n0", node.session, hello});
+    plane.settle();
+    EXPECT_EQ(plane.lease_of("train").phase, LeasePhase::active);
+    EXPECT_EQ(plane.logged("quarantined"), 0);
+    const Answer late = plane.apply(
+        "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: late}\nspec: {tenant: acme, "
+        "gpu: {count: 1, mechanism: whole}, network: {rdma: true}}\n");
+    EXPECT_FALSE(late.outcome) << "no node can serve it";
+    plane.hello("n0");
+    plane.settle();
+    EXPECT_EQ(plane.lease_of("train").phase, LeasePhase::active);
+    EXPECT_EQ(plane.logged("quarantined"), 0);
+}
+
+// Eight GPUs below four switches, a NIC beside each GPU: what comes to the last pair is not given the first NIC.
+TEST(TenantFabric, a_lease_gets_functions_below_the_switch_of_its_gpus) {
+    Fabric plane{two_subnets, 0};
+    NodeModelSpec spec = Plane::model_spec("wide");
+    spec.gpus = spec.functions = 8;
+    plane.add_node(spec);
+    plane.settle();
+    plane.tenant("acme");
+    const auto take = [&](const std::string& name, int tasks, bool rdma) {
+        const Answer answer = plane.apply(fmt::format(
+            "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {{name: {}}}\nspec: {{tenant: acme, "
+            "tasks: {}, gpu: {{count: 2, mechanism: whole}}, network: {{rdma: {}}}}}\n",
+            name, tasks, rdma));
+        ASSERT_TRUE(answer.outcome) << answer.outcome.error().what;
+        plane.settle();
+    };
+    take("without", 2, false);
+    take("with", 2, true);
+    const GpuLease lease = plane.find<GpuLease>(plane.workload("with").status->lease);
+    const GpuNodeStatus node = plane.node("wide").status;
+    std::multiset<std::string> of_gpus, of_functions;
+    for (const LeasedSlice& slice : lease.spec.slices)
+        of_gpus.insert(node.topology.at(static_cast<std::size_t>(slice.gpu)).bridges.at(1));
+    for (const LeasedDevice& function : lease.spec.functions) {
+        const std::string& above = node.functions.at(static_cast<std::size_t>(function.index)).bridges.at(1);
+        EXPECT_TRUE(of_gpus.contains(above)) << "vf" << function.index << " is below " << above;
+        of_functions.insert(above);
+    }
+    EXPECT_EQ(of_gpus.size(), 4u);
+    EXPECT_EQ(std::set(of_functions.begin(), of_functions.end()).size(), 2u) << "each task its own switch's";
 }
 
 }  // namespace

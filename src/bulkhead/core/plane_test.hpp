@@ -57,8 +57,10 @@ public:
                 .cpu = 64};
     }
 
-    void add_node(const std::string& name) {
-        auto node = std::make_unique<Node>(model_spec(name), static_cast<char>('a' + nodes.size()));
+    void add_node(const std::string& name) { add_node(model_spec(name)); }
+    void add_node(const NodeModelSpec& spec) {
+        const std::string& name = spec.node;
+        auto node = std::make_unique<Node>(spec, static_cast<char>('a' + nodes.size()));
         command::Enrol enrol{.node = name, .spec = {.site = "fra"}, .evidence_key = print(node->key.public_key())};
         nodes[name] = std::move(node);
         ask(enrol);

@@ -1,8 +1,8 @@
 // Everything the control plane knows, and the one turn in which an event changes it. The parts of the core are
-// functions over a Turn: objects.cpp (what callers declare), leases.cpp (the life of a lease), gate.cpp (units and
-// wipes), drains.cpp (GPUs that take nobody new), nodes.cpp (sessions, reports, silence), certificates.cpp (which of a
-// node's are good), cycle.cpp (placing work), answers.cpp (questions),
-// permitted.cpp (who may do what to whose).
+// functions over a Turn: objects.cpp (what callers command), apply.cpp (what they declare), leases.cpp (the life of a
+// lease), gate.cpp (units and wipes), drains.cpp (GPUs that take nobody new), nodes.cpp (sessions, reports, silence),
+// certificates.cpp (which of a node's are good), cycle.cpp (placing work), answers.cpp (questions), permitted.cpp (who
+// may do what to whose).
 #pragma once
 
 #include <fmt/core.h>
@@ -285,8 +285,10 @@ void on_compliance(Turn& turn, const command::SetCompliance& wanted, Answer& ans
 // A tenant's switch was turned, whichever way.
 void note_switch(Turn& turn, const Tenant& tenant, Compliance before);
 
-// objects.cpp
+// apply.cpp
 void apply_objects(Turn& turn, const command::Apply& apply, Answer& answer);
+
+// objects.cpp
 void on_command(Turn& turn, const Command& command);
 void show_object(Core::State& state, const Command& command, const Effects& effects, Answer& answer);
 

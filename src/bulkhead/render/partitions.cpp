@@ -53,10 +53,11 @@ Result<std::vector<Partition>> plan_partitions(const std::vector<GpuLease>& leas
 }
 
 std::string partitions_conf(const std::vector<Partition>& partitions) {
+    // No `ipoib` here: reaching the subnet manager is no reason to have an IP network with its machine.
     std::string out =
         "# Written by `bulkhead render partitions`. Whoever is in no partition below reaches the subnet manager "
         "alone.\n"
-        "Default=0x7fff, ipoib, defmember=limited : ALL=limited, SELF=full ;\n";
+        "Default=0x7fff, defmember=limited : ALL=limited, SELF=full ;\n";
     std::set<std::string> named;
     for (const Partition& partition : partitions) {
         // indx0: where programs that ask for no key in particular find it.

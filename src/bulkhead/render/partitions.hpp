@@ -1,6 +1,10 @@
 // InfiniBand: which ports are in which partition, as the subnet manager wants it written. Each tenant's functions are
 // full members of its own partition; everybody's are limited members of the default one, so that they reach the subnet
 // manager and nobody else. Limited members cannot talk to each other.
+//
+// What cannot be read opens the fabric: OpenSM takes an empty, missing or malformed file for a partition of everybody.
+// So one member a line (it reads 4,096 characters of one), a file that is renamed into place, and tests with the real
+// OpenSM. A GUID that is not on its subnet it passes over without a word.
 #pragma once
 
 #include <cstdint>

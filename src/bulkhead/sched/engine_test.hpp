@@ -65,6 +65,7 @@ struct JobRow {
     SharingScope sharing{PeerTrust::same_domain, PeerTrust::same_domain, PeerTrust::same_domain,
                          PeerTrust::same_domain};
     bool on_host_kernel = true;
+    bool rdma = false;
 };
 
 // Everything by name. Time starts at noon.
@@ -111,6 +112,7 @@ struct Play {
         need.cpu = row.cpu;
         need.sharing = row.sharing;
         need.on_host_kernel = row.on_host_kernel;
+        need.rdma = row.rdma;
         return need;
     }
     JobNo submit(const JobRow& row) {

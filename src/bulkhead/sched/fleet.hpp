@@ -67,6 +67,7 @@ struct Node {
     std::vector<Gpu> gpus;
     std::vector<std::uint16_t> drives, functions;  // available ones
     std::vector<std::int64_t> drive_bytes;         // of each drive in `drives`
+    std::vector<std::uint8_t> closeness;           // of all its functions to its GPUs (nearness.hpp); empty: unknown
     std::vector<Resident> residents;               // of every lease that has not stopped here
 };
 

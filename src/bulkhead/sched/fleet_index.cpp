@@ -109,7 +109,7 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
                 extras_.emplace_back();
             }
             Extra& extra = extras_[rec.extra];
-            extra = {as.drives, as.functions, as.drive_bytes, as.host_used_by, std::move(extra.sizes)};
+            extra = {as.drives, as.functions, as.drive_bytes, as.host_used_by, as.closeness, std::move(extra.sizes)};
             for (std::size_t i = 0; i < as.drives.size(); ++i)
                 if (std::ranges::find(extra.sizes, as.drives[i], &std::pair<std::uint16_t, std::int64_t>::first) ==
                     extra.sizes.end())
@@ -281,7 +281,7 @@ std::size_t FleetIndex::bytes() const {
     for (const auto& [key, ranking] : rankings_) sum += sizeof(Ranking) + 48 + ranking.heap.capacity() * sizeof(Entry);
     for (const Extra& extra : extras_)
         sum += (extra.drives.capacity() + extra.functions.capacity()) * 2 + extra.drive_bytes.capacity() * 8 +
-               extra.host_users.capacity() * 4;
+               extra.host_users.capacity() * 4 + extra.closeness.capacity();
     for (const auto& level : topology_)
         for (const TopologyDomain& domain : level) sum += sizeof(domain) + domain.nodes.capacity() * sizeof(NodeNo);
     return sum;

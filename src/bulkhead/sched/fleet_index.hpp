@@ -213,6 +213,7 @@ private:
         std::vector<std::uint16_t> drives, functions;
         std::vector<std::int64_t> drive_bytes;
         std::vector<TenantNo> host_users;
+        std::vector<std::uint8_t> closeness;                        // of functions to GPUs
         std::vector<std::pair<std::uint16_t, std::int64_t>> sizes;  // of every drive that was ever free here
     };
     struct StateRec {

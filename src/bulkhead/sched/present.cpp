@@ -7,6 +7,7 @@
 
 #include "bulkhead/gpu/profile_name.hpp"
 #include "bulkhead/sched/drawing.hpp"
+#include "bulkhead/sched/nearness.hpp"
 
 namespace bulkhead::sched {
 
@@ -64,18 +65,15 @@ public:
     std::optional<TaskSeat> find() const {
         TaskSeat task;
         if (need_.cpu > node_.cpu_free || need_.memory > node_.memory_free || !find_devices(task)) return std::nullopt;
-        if (need_.wants.empty()) return task;
+        if (need_.wants.empty()) return with_function(std::move(task));
         for (const Want& want : need_.wants)
-            if (find_gpus(want, task)) return task;
+            if (find_gpus(want, task)) return with_function(std::move(task));
         return std::nullopt;
     }
 
 private:
     bool find_devices(TaskSeat& task) const {
-        if (need_.rdma) {
-            if (node_.functions.empty()) return false;
-            task.functions.push_back(node_.functions.front());
-        }
+        if (need_.rdma && node_.functions.empty()) return false;
         if (need_.nvme == 0) return true;
         std::optional<std::size_t> best;  // of those large enough the smallest
         for (std::size_t i = 0; i < node_.drives.size(); ++i)
@@ -83,6 +81,14 @@ private:
                 best = i;
         if (best) task.drives.push_back(node_.drives[*best]);
         return best.has_value();
+    }
+
+    TaskSeat with_function(TaskSeat task) const {
+        if (!need_.rdma) return task;
+        std::uint64_t gpus = 0;
+        for (const std::uint16_t gpu : task.gpus) gpus |= std::uint64_t{1} << gpu;
+        task.functions.push_back(node_.functions[nearest(node_.functions, gpus, node_.closeness, node_.gpus.size())]);
+        return task;
     }
 
     bool find_gpus(const Want& want, TaskSeat& task) const {

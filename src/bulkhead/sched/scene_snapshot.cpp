@@ -7,6 +7,7 @@
 #include "bulkhead/policy/compile.hpp"
 #include "bulkhead/policy/shipped_classes.hpp"
 #include "bulkhead/sched/drawing.hpp"
+#include "bulkhead/sched/nearness.hpp"
 #include "bulkhead/sched/need.hpp"
 #include "bulkhead/sched/scene.hpp"
 
@@ -153,6 +154,7 @@ private:
             for (std::size_t k = 0; k < status.functions.size(); ++k)
                 if (status.functions[k].state == CleanState::available || is_leased(status.functions[k].lease))
                     node.functions.push_back(static_cast<std::uint16_t>(k));
+            node.closeness = closeness_of(status, node.gpus.size());
             const bool rdma = std::ranges::any_of(
                 status.capabilities, [](const DetectedCapability& each) { return each.name == Capability::rdma; });
             for (std::uint16_t k = 0; rdma && status.functions.empty() && k < usual_functions; ++k)

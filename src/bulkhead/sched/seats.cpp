@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bulkhead/sched/fleet_index.hpp"
+#include "bulkhead/sched/nearness.hpp"
 
 namespace bulkhead::sched {
 
@@ -151,8 +152,9 @@ SeatNo FleetIndex::take(NodeNo node, const Job& job, JobNo owner) {
     rec.memory -= shape.need.memory;
     if (shape.need.rdma && rec.extra != nil && !extras_[rec.extra].functions.empty()) {
         std::vector<std::uint16_t>& functions = extras_[rec.extra].functions;
-        seat.function = functions.front();
-        functions.erase(functions.begin());
+        const std::size_t at = nearest(functions, seat.gpus, extras_[rec.extra].closeness, rec.gpus);
+        seat.function = functions[at];
+        functions.erase(functions.begin() + static_cast<std::ptrdiff_t>(at));
         --rec.functions;
     }
     if (shape.need.nvme > 0 && rec.extra != nil) {
