@@ -41,6 +41,17 @@ struct DriveSettings {
     nvme::EraseClock clock;
 };
 
+// One namespace of a drive that is lent, as it is found now: whose it is, and the block device it has.
+struct LentNamespace {
+    std::size_t drive = 0;  // the how manieth of those that were asked for
+    std::string serial;
+    std::uint32_t nsid = 1;
+    bool only = true;  // the drive has no other
+    unsigned major = 0, minor = 0;
+    std::string name() const;  // drive0n1
+    friend bool operator==(const LentNamespace&, const LentNamespace&) = default;
+};
+
 class Drives {
 public:
     static Result<std::unique_ptr<Drives>> open(DriveSettings settings);
@@ -56,6 +67,7 @@ public:
     // Block devices of whole namespaces: /dev/drive0n1 for the first of these drives. Never what commands can be sent
     // to the drive by.
     Result<std::vector<container::DeviceNode>> nodes(std::span<const std::uint16_t> drives) const;
+    Result<std::vector<LentNamespace>> lent(std::span<const std::uint16_t> drives) const;
     // What is wrong with a drive and was not so at the last look.
     std::vector<FaultReport> look();
     // What is under way is given up, as soon as the drive's command in hand is answered.
