@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds gone_within{60};
+constexpr std::uint32_t first_user_least = 65'536;
 constexpr std::int64_t huge_page_usual = std::int64_t{2} << 20;
 constexpr std::string_view exit_mark = "bulkhead-exit: ";
 constexpr std::size_t console_tail_max = output_bytes_max / 2 - 64;
@@ -63,6 +64,11 @@ Machines::~Machines() {
 }
 
 Result<std::unique_ptr<Machines>> Machines::open(MachineSettings settings) {
+    if (settings.first_user != 0 && settings.first_user < first_user_least)
+        return fail(Code::invalid,
+                    fmt::format("machines cannot be users from {} on: below {} are the host's accounts",
+                                settings.first_user, first_user_least),
+                    "--vm-users, or 0 for libvirt's one user");
     auto hypervisor = vm::Hypervisor::open({.library = settings.library, .uri = settings.uri});
     if (!hypervisor) return std::unexpected(hypervisor.error());
     const auto kvm = hypervisor->has_kvm();

@@ -113,6 +113,12 @@ TEST(Machines, without_libvirt_there_are_none_and_why_is_said) {
     EXPECT_EQ(none.error().code, Code::unavailable);
 }
 
+TEST(Machines, are_no_users_that_the_host_has_accounts_for) {
+    const auto refused = Machines::open({.uri = "qemu:///system", .first_user = 1000});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::invalid) << refused.error().what;
+}
+
 TEST(Machines, a_name_is_short_enough_for_libvirt_whatever_the_lease) {
     EXPECT_EQ(machine_name(key_of(epoch_max, (std::int64_t{1} << 32) - 1)), "bh-7fffffffffffffff");
     EXPECT_LT(machine_name(std::numeric_limits<Key>::max()).size(), 20U);

@@ -327,6 +327,7 @@ void add_agent(Command program, Context& context) {
         .add_option("--vm-users", options->gpu.machines.first_user,
                     "Machines run as users of their own, 4096 from this number on; agents of one host need ranges of "
                     "their own. 0: all as libvirt's one user. Default: 900000.")
+        .within(0, 990'000)  // above are the agent's own and tenants'
         .type_name("UID");
     command
         .add_option(
