@@ -3,15 +3,15 @@ arch=$(dpkg --print-architecture)
 
 machine_begin() {  # ROOT SCENARIO PHASE
     ports=0
-    local append="quiet mitigations=off panic=-1 lab.test=$2 lab.phase=$3"
+    local append="quiet mitigations=off panic=-1 lab.test=$2 lab.phase=$3 ${kernel_words:-}"
     case $arch in
         amd64) qemu=(qemu-system-x86_64 -machine q35,kernel-irqchip=split -cpu max -device intel-iommu,intremap=on); append="console=ttyS0 intel_iommu=on no_timer_check $append" ;;
         arm64) qemu=(qemu-system-aarch64 -machine virt,gic-version=3,iommu=smmuv3 -cpu cortex-a57); append="console=ttyAMA0 $append" ;;
         *) echo "lab: no machine is described for $arch" >&2; return 1 ;;
     esac
-    qemu+=(-accel tcg,thread=multi,tb-size=256 -smp 2 -m 1536 -nodefaults -no-user-config -no-reboot -display none
+    qemu+=(-accel tcg,thread=multi,tb-size=256 -smp 2 -m "${memory:-1536}" -nodefaults -no-user-config -no-reboot -display none
            -L "$1/emulator/usr/share/qemu" -L "$1/emulator/usr/share/seabios" -L "$1/emulator/usr/lib/ipxe/qemu"
-           -kernel "$(echo "$1"/kernel/usr/lib/modules/*/vmlinuz)" -initrd "$build/initrd.cpio" -append "$append"
+           -kernel "$(echo "$1"/kernel/usr/lib/modules/*/vmlinuz)" -initrd "${initrd:-$build/initrd.cpio}" -append "$append"
            -chardev "file,id=con,path=console.txt" -serial chardev:con
            -device virtio-rng-pci -device virtio-serial-pci
            -chardev "file,id=out,path=out.tar" -device virtserialport,chardev=out,name=lab.out
@@ -68,4 +68,9 @@ drive_with_namespaces() {  # SERIAL MIB...
 card() {
     root_port
     qemu+=(-netdev "hubport,id=h$ports,hubid=$ports" -device "igb,bus=rp$ports,netdev=h$ports,mac=52:54:00:1a:b0:0$ports")
+}
+# A card that stands for a GPU where one is to leave the host: alone behind a port, and it can be reset by itself.
+stand_in() {
+    root_port
+    qemu+=(-netdev "hubport,id=h$ports,hubid=$ports" -device "igb,bus=rp$ports,addr=0,netdev=h$ports,mac=52:54:00:1a:b1:0$ports")
 }

@@ -261,18 +261,32 @@ OperationResult Drives::detach(const DetachDrive& what) {
 }
 
 Result<std::vector<container::DeviceNode>> Drives::nodes(std::span<const std::uint16_t> drives) const {
+    const auto all = lent(drives);
+    if (!all) return std::unexpected(all.error());
     std::vector<container::DeviceNode> nodes;
+    nodes.reserve(all->size());
+    // By a name that no host has: one that it has must be the same device, or the tenant is not started.
+    for (const LentNamespace& one : *all)
+        nodes.push_back({.path = "/dev/" + one.name(), .type = 'b', .major = one.major, .minor = one.minor});
+    return nodes;
+}
+
+std::string LentNamespace::name() const { return fmt::format("drive{}n{}", drive, nsid); }
+
+Result<std::vector<LentNamespace>> Drives::lent(std::span<const std::uint16_t> drives) const {
+    std::vector<LentNamespace> all;
     for (std::size_t i = 0; i < drives.size(); ++i) {
         const auto drive = find(drives[i]);
         if (!drive) return std::unexpected(drive.error());
         for (const nvme::NamespaceBlock& one : drive->namespaces)
-            // By a name that no host has: one that it has must be the same device, or the tenant is not started.
-            nodes.push_back({.path = fmt::format("/dev/drive{}n{}", i, one.nsid),
-                             .type = 'b',
-                             .major = one.device.major,
-                             .minor = one.device.minor});
+            all.push_back({.drive = i,
+                           .serial = drive->serial,
+                           .nsid = one.nsid,
+                           .only = drive->namespaces.size() == 1,
+                           .major = one.device.major,
+                           .minor = one.device.minor});
     }
-    return nodes;
+    return all;
 }
 
 std::vector<FaultReport> Drives::look() {

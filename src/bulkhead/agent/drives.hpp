@@ -42,6 +42,17 @@ struct DriveSettings {
     nvme::EraseClock clock;
 };
 
+// One namespace of a drive that is lent, as it is found now: whose it is, and the block device it has.
+struct LentNamespace {
+    std::size_t drive = 0;  // the how manieth of those that were asked for
+    std::string serial;
+    std::uint32_t nsid = 1;
+    bool only = true;  // the drive has no other
+    unsigned major = 0, minor = 0;
+    std::string name() const;  // drive0n1
+    friend bool operator==(const LentNamespace&, const LentNamespace&) = default;
+};
+
 class Drives {
 public:
     static Result<std::unique_ptr<Drives>> open(DriveSettings settings);
@@ -62,6 +73,7 @@ public:
     // start alone: who plugs a drive in to save what is on it must not lose it within seconds. True: there is one more.
     // One that somebody else holds, or whose number cannot be kept, is tried again at the next look.
     bool take_in_new();
+    Result<std::vector<LentNamespace>> lent(std::span<const std::uint16_t> drives) const;
     // What is wrong with a drive and was not so at the last look.
     std::vector<FaultReport> look();
     // What is under way is given up, as soon as the drive's command in hand is answered.

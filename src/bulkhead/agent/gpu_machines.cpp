@@ -16,11 +16,14 @@ OperationResult GpuHardware::start_machine(const StartTenant& what) {
     if (what.program.words.empty() && !names_image) return {.ok = true};  // it holds what it holds
     const auto node = inventory();
     if (!node) return {.ok = false, .why = node.error().what};
-    // Simulated GPUs are on no bus.
-    if (const auto started = (*machines)->start(what, *node, !nvml_.is_simulated()); !started)
+    const MachineGifts gifts{.devices = has_devices(), .drives = [&] { return drives_->lent(what.drives); }};
+    if (const auto started = (*machines)->start(what, *node, gifts); !started)
         return {.ok = false, .why = started.error().what};
     return {.ok = true};
 }
+
+// Simulated GPUs are on no bus, unless somebody says that others there stand for them.
+bool GpuHardware::has_devices() const { return !nvml_.is_simulated() || settings_.machines.stand_ins; }
 
 OperationResult GpuHardware::stop_machine(const StopTenant& what) {
     OperationResult result;
@@ -62,7 +65,7 @@ void GpuHardware::add_machines(GpuNodeStatus& status) const {
     const auto images = vm::image_names(machines->images());
     if (!images || images->empty()) return;
     const vm::Vfio& vfio = machines->vfio();
-    if (!nvml_.is_simulated() && !vfio.has_groups()) return;
+    if (has_devices() && !vfio.has_groups()) return;
     const Grade known = machines->are_emulated() && grade() == Grade::silicon ? Grade::emulated : grade();
     status.capabilities.push_back({Capability::virtual_machines, known, std::nullopt});
     std::vector<std::string> devices;

@@ -16,7 +16,16 @@ constexpr auto architecture_here = render::Architecture::amd64;
 
 constexpr std::string_view image_variable = "BULKHEAD_IMAGE=";
 
+std::string serial_in_guest(const LentNamespace& one) { return render::disk_serial(one.serial, one.nsid, one.only); }
+
 }  // namespace
+
+std::string guest_drives(const std::vector<LentNamespace>& drives) {
+    std::string paths;
+    for (const LentNamespace& one : drives)
+        paths += fmt::format("{}/dev/disk/by-id/virtio-{}", paths.empty() ? "" : ",", serial_in_guest(one));
+    return paths;
+}
 
 std::string machine_name(Key lease) { return fmt::format("{}{:x}", machine_prefix, lease); }
 
@@ -45,7 +54,6 @@ Result<render::DomainSpec> machine_domain(const StartTenant& what, const GpuNode
                                      .profile = part.profile,
                                      .start = part.start,
                                      .share = part.share});
-    for (const std::uint16_t drive : what.drives) lease.spec.drives.push_back({here.metadata.name, drive});
     for (const std::uint16_t function : what.functions) lease.spec.functions.push_back({here.metadata.name, function});
     GpuWorkload work;
     if (what.program.cpu_thousandths > 0) work.spec.cpu = (what.program.cpu_thousandths + 999) / 1000;
@@ -59,7 +67,10 @@ Result<render::DomainSpec> machine_domain(const StartTenant& what, const GpuNode
     spec->name = machine_name(what.lease);
     spec->title = fmt::format("of {}, image {}", what.tenant, parts.image.name);
     spec->console = parts.folder.console();
-    spec->disks.front().path = parts.folder.seed();
+    spec->user = parts.user;
+    spec->disks = {{.path = parts.folder.seed(), .read_only = true, .serial = std::string{vm::seed_serial}}};
+    for (const LentNamespace& one : parts.drives)
+        spec->disks.push_back({.path = parts.nodes + "/" + one.name(), .block = true, .serial = serial_in_guest(one)});
     if (!parts.image.disk.empty()) {
         spec->boot_disk = parts.folder.disk();
     } else {

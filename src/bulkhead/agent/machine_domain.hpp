@@ -4,7 +4,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "bulkhead/agent/drives.hpp"
 #include "bulkhead/hw/vm/machine_files.hpp"
 #include "bulkhead/model/node.hpp"
 #include "bulkhead/node/operation.hpp"
@@ -27,7 +29,12 @@ struct MachineParts {
     vm::Image image;
     bool emulated = false;
     std::int64_t huge_page_bytes = 0;
+    std::uint32_t user = 0;             // whose process it is; 0: libvirt's own for all
+    std::string nodes;                  // the folder of its block devices
+    std::vector<LentNamespace> drives;  // as they were found
 };
+// What the command in the guest is told of its drives: paths as udev makes them of virtio disks' serial numbers.
+std::string guest_drives(const std::vector<LentNamespace>& drives);
 Result<render::DomainSpec> machine_domain(const StartTenant& what, const GpuNodeStatus& node,
                                           const MachineParts& parts);
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 
 #include "bulkhead/agent/machine_domain.hpp"
@@ -51,6 +52,36 @@ Result<std::vector<Key>> MachineRecords::leases() const {
         return fail(Code::unavailable, fmt::format("{} cannot be listed: {}", folder_, failed.message()), "");
     std::ranges::sort(all);
     return all;
+}
+
+Result<std::uint32_t> MachineRecords::user_of(Key lease, std::uint32_t first, std::uint32_t count) const {
+    const auto recorded = [&](Key of) -> Result<std::optional<std::uint32_t>> {
+        const std::string path = folder_of(of).path + "/user", text = record_text(path);
+        if (text.empty()) return std::nullopt;
+        std::uint32_t user = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), user);
+        if (error != std::errc{} || end != text.data() + text.size() - 1 || *end != '\n')
+            return fail(Code::corrupt, fmt::format("{} is no number of a user", path), "stop that machine");
+        return user;
+    };
+    const auto own = recorded(lease);
+    if (!own) return std::unexpected(own.error());
+    if (*own) return **own;
+    const auto all = leases();
+    if (!all) return std::unexpected(all.error());
+    std::set<std::uint32_t> taken;
+    for (const Key other : *all) {
+        const auto theirs = recorded(other);
+        if (!theirs) return std::unexpected(theirs.error());
+        if (*theirs) taken.insert(**theirs);
+    }
+    std::uint32_t user = first;
+    while (taken.contains(user)) ++user;
+    if (user - first >= count)
+        return fail(Code::exhausted, fmt::format("all of {} users for machines are taken", count), "stop a machine");
+    if (auto kept = container::write_durably(folder_of(lease).path + "/user", fmt::format("{}\n", user)); !kept)
+        return std::unexpected(kept.error());
+    return user;
 }
 
 // One line a device: its address, and the driver it had.

@@ -23,6 +23,10 @@ public:
     bool has(Key lease) const;  // what cannot be looked at counts as there
     Result<std::vector<Key>> leases() const;
 
+    // The user that a machine runs as: of `first` and the `count` behind it the lowest that no other has, on record
+    // from then on. Two at once must not be asked.
+    Result<std::uint32_t> user_of(Key lease, std::uint32_t first, std::uint32_t count) const;
+
     std::vector<Given> given_to(Key lease) const;
     Result<> keep_given(Key lease, const std::vector<Given>& devices) const;
     bool holds(const std::string& device) const;  // by its PCI address: it is, or was meant to be, some machine's

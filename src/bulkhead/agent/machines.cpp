@@ -14,6 +14,7 @@
 
 #include "bulkhead/agent/machine_domain.hpp"
 #include "bulkhead/hw/container/durable.hpp"
+#include "bulkhead/hw/vm/disk_nodes.hpp"
 #include "bulkhead/hw/vm/presence.hpp"
 #include "bulkhead/render/libvirt_domain.hpp"
 
@@ -24,6 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds gone_within{60};
+constexpr std::uint32_t first_user_least = 65'536;
+constexpr std::int64_t huge_page_usual = std::int64_t{2} << 20;
 constexpr std::string_view exit_mark = "bulkhead-exit: ";
 constexpr std::size_t console_tail_max = output_bytes_max / 2 - 64;
 
@@ -61,6 +64,11 @@ Machines::~Machines() {
 }
 
 Result<std::unique_ptr<Machines>> Machines::open(MachineSettings settings) {
+    if (settings.first_user != 0 && settings.first_user < first_user_least)
+        return fail(Code::invalid,
+                    fmt::format("machines cannot be users from {} on: below {} are the host's accounts",
+                                settings.first_user, first_user_least),
+                    "--vm-users, or 0 for libvirt's one user");
     auto hypervisor = vm::Hypervisor::open({.library = settings.library, .uri = settings.uri});
     if (!hypervisor) return std::unexpected(hypervisor.error());
     const auto kvm = hypervisor->has_kvm();
@@ -93,43 +101,82 @@ Result<> Machines::give_devices(Key lease, const std::vector<std::string>& devic
     return {};
 }
 
-Result<> Machines::start(const StartTenant& what, const GpuNodeStatus& node, bool gives_devices) {
+std::string Machines::nodes_of(Key lease) const { return settings_.nodes + "/" + machine_name(lease); }
+
+std::int64_t Machines::huge_page_bytes() const {
+    if (settings_.huge_page_kib >= 0) return settings_.huge_page_kib << 10;
+    return emulated_ ? 0 : huge_page_usual;
+}
+
+Result<std::uint32_t> Machines::user_of(Key lease) {
+    if (settings_.first_user == 0) return 0U;
+    const std::scoped_lock one_at_a_time{choosing_};
+    return records_.user_of(lease, settings_.first_user, settings_.users);
+}
+
+Result<> Machines::start(const StartTenant& what, const GpuNodeStatus& node, const MachineGifts& gifts) {
     const std::string name = machine_name(what.lease);
-    if (const auto there = hypervisor_.look(name); !there)
-        return std::unexpected(there.error());
-    else if (*there == vm::MachineState::running)
-        return {};
-    const auto image = vm::find_image(settings_.images, image_of(what.program));
-    if (!image) return std::unexpected(image.error());
-    const vm::MachineFolder folder = folder_of(what.lease);
-    auto spec = machine_domain(what, node,
-                               {.folder = folder,
-                                .image = *image,
-                                .emulated = emulated_,
-                                .huge_page_bytes = emulated_ ? 0 : settings_.huge_page_bytes});
-    if (!spec) return std::unexpected(spec.error());
-    std::vector<std::string> devices;
-    if (!gives_devices) spec->devices.clear();
-    spec->direct_files = direct_;
-    for (const render::PciAddress& device : spec->devices) devices.push_back(render::print(device));
-    const auto xml = render::libvirt_domain(*spec);
-    if (!xml) return std::unexpected(xml.error());
+    const auto there = hypervisor_.look(name);
+    if (!there) return std::unexpected(there.error());
+    if (*there == vm::MachineState::running) return {};
+    // Begun by an agent that was killed before it let it run.
+    if (*there == vm::MachineState::paused)
+        if (auto gone = wait_until_gone(what.lease, Duration{0}); !gone) return gone;
     const auto first = [&](bool begins) {
         const std::scoped_lock lock{mutex_};
         begins ? (void)busy_.insert(what.lease) : (void)busy_.erase(what.lease);
     };
     first(true);
-    auto started = [&]() -> Result<> {
-        if (auto made = vm::make_machine(folder, *image,
-                                         {.words = what.program.words, .environment = what.program.environment});
-            !made)
-            return made;
-        if (auto given = give_devices(what.lease, devices); !given) return given;
-        if (auto kept = container::write_durably(folder.domain(), *xml); !kept) return kept;
-        return hypervisor_.start(*xml);
-    }();
+    auto started = make_and_start(what, node, gifts);
     first(false);
     return started;
+}
+
+Result<> Machines::make_and_start(const StartTenant& what, const GpuNodeStatus& node, const MachineGifts& gifts) {
+    const auto image = vm::find_image(settings_.images, image_of(what.program));
+    if (!image) return std::unexpected(image.error());
+    const auto drives = what.drives.empty() ? Result<std::vector<LentNamespace>>{} : gifts.drives();
+    if (!drives) return std::unexpected(drives.error());
+    const vm::MachineFolder folder = folder_of(what.lease);
+    MachineParts parts{.folder = folder,
+                       .image = *image,
+                       .emulated = emulated_,
+                       .huge_page_bytes = huge_page_bytes(),
+                       .nodes = nodes_of(what.lease),
+                       .drives = *drives};
+    auto spec = machine_domain(what, node, parts);
+    if (!spec) return std::unexpected(spec.error());
+    std::vector<std::string> devices;
+    if (!gifts.devices) spec->devices.clear();
+    spec->direct_files = direct_;
+    for (const render::PciAddress& device : spec->devices) devices.push_back(render::print(device));
+    if (const auto sound = render::libvirt_domain(*spec); !sound) return std::unexpected(sound.error());
+
+    vm::Seed seed{.words = what.program.words, .environment = {}};
+    if (!drives->empty()) seed.environment.push_back("BULKHEAD_DRIVES=" + guest_drives(*drives));
+    std::ranges::copy(what.program.environment, std::back_inserter(seed.environment));
+    if (auto made = vm::make_machine(folder, *image, seed); !made) return made;
+    const auto user = user_of(what.lease);
+    if (!user) return std::unexpected(user.error());
+    spec->user = *user;
+    std::vector<vm::DiskNode> nodes;
+    nodes.reserve(drives->size());
+    for (const LentNamespace& one : *drives) nodes.push_back({one.name(), one.major, one.minor});
+    if (auto made = vm::make_disk_nodes(parts.nodes, nodes); !made) return made;
+    if (auto given = give_devices(what.lease, devices); !given) return given;
+    const auto xml = render::libvirt_domain(*spec);
+    if (!xml) return std::unexpected(xml.error());
+    if (auto kept = container::write_durably(folder.domain(), *xml); !kept) return kept;
+    if (auto begun = hypervisor_.start_paused(*xml); !begun) return begun;
+    if (!drives->empty())
+        if (const auto now = gifts.drives(); !now || *now != *drives) {
+            (void)hypervisor_.destroy(spec->name);  // what is left of it is the business of whoever stops it
+            return fail(Code::conflict,
+                        fmt::format("a drive of {} is not where it was when its machine was made{}", spec->name,
+                                    now ? "" : ": " + now.error().what),
+                        "see dmesg: a drive was taken out or put in");
+        }
+    return hypervisor_.resume(spec->name);
 }
 
 Result<> Machines::wait_until_gone(Key lease, Duration grace) const {
@@ -187,6 +234,7 @@ Result<std::string> Machines::stop(Key lease, Duration grace) {
     if (auto gone = wait_until_gone(lease, grace); !gone) return std::unexpected(gone.error());
     const auto returned = take_back(lease);
     if (!returned) return returned;
+    if (auto removed = vm::remove_disk_nodes(nodes_of(lease)); !removed) return std::unexpected(removed.error());
     const auto wiped = vm::wipe_machine(folder_of(lease));
     if (!wiped) return std::unexpected(wiped.error());
     const auto pages = vm::free_huge_pages(text_of_file("/proc/mounts"), machine_name(lease));

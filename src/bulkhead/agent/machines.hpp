@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "bulkhead/agent/drives.hpp"
 #include "bulkhead/agent/machine_records.hpp"
 #include "bulkhead/hw/vm/hypervisor.hpp"
 #include "bulkhead/hw/vm/machine_files.hpp"
@@ -32,9 +34,25 @@ struct MachineSettings {
     std::string images = "/var/lib/bulkhead/images";
     std::string folder;           // of all machines; QEMU's user passes through it
     bool allow_emulated = false;  // by software, where there is no KVM: slow, and graded emulated
-    std::int64_t huge_page_bytes = std::int64_t{2} << 20;
+    // Its memory is huge pages of that size; 0: ordinary ones. -1: of 2 MiB, and ordinary ones where machines are
+    // emulated.
+    std::int64_t huge_page_kib = -1;
+    // Each machine is a user of its own, of this range, so that one that breaks out into QEMU cannot open what is
+    // another's. Agents of one host have ranges of their own. 0: all are libvirt's one user.
+    std::uint32_t first_user = 900'000, users = 4'096;
+    std::string nodes = "/dev/bulkhead";  // block devices of machines
+    // GPUs are simulated, and PCI devices at the addresses that they tell stand for them: for a lab.
+    bool stand_ins = false;
     vm::VfioSettings vfio;
     Duration look_every{1'000};
+};
+
+// What of a lease a node has to give.
+struct MachineGifts {
+    bool devices = false;  // GPUs and functions by VFIO; simulated ones are on no bus
+    // Its drives as they are found now. Asked before a machine is made, and once more when it has them open and does
+    // nothing yet: as long as a block device is open, its number is no other's.
+    std::function<Result<std::vector<LentNamespace>>()> drives;
 };
 
 class Machines {
@@ -47,9 +65,8 @@ public:
     const vm::Vfio& vfio() const { return vfio_; }
     const std::string& images() const { return settings_.images; }
 
-    // `node` is what this node says of itself. `gives_devices` is false where its GPUs are simulated: there is nothing
-    // to give.
-    Result<> start(const StartTenant& what, const GpuNodeStatus& node, bool gives_devices);
+    // `node` is what this node says of itself.
+    Result<> start(const StartTenant& what, const GpuNodeStatus& node, const MachineGifts& gifts);
     // Asked to end, then destroyed; seen to be gone; devices taken back; files overwritten. In words, what was done.
     Result<std::string> stop(Key lease, Duration grace);
 
@@ -63,6 +80,10 @@ public:
 private:
     Machines(MachineSettings settings, vm::Hypervisor hypervisor, bool emulated);
     vm::MachineFolder folder_of(Key lease) const { return records_.folder_of(lease); }
+    std::string nodes_of(Key lease) const;
+    std::int64_t huge_page_bytes() const;
+    Result<> make_and_start(const StartTenant& what, const GpuNodeStatus& node, const MachineGifts& gifts);
+    Result<std::uint32_t> user_of(Key lease);
     Result<> give_devices(Key lease, const std::vector<std::string>& devices);
     Result<> wait_until_gone(Key lease, Duration grace) const;
     Result<std::string> take_back(Key lease) const;
@@ -76,7 +97,8 @@ private:
     bool direct_ = true;  // whether its files can be read and written past the page cache
     vm::Vfio vfio_;
 
-    std::mutex mutex_;  // guards what follows
+    std::mutex choosing_;  // whoever is about to choose a user for a machine
+    std::mutex mutex_;     // guards what follows
     std::set<Key> busy_, ended_;
     std::vector<TenantExit> exits_;
     bool stopping_ = false;

@@ -1,7 +1,12 @@
 #include "bulkhead/agent/machines.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,9 +14,12 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <set>
 #include <thread>
 
 #include "bulkhead/agent/machine_domain.hpp"
+#include "bulkhead/agent/machine_order_test.hpp"
 #include "bulkhead/hw/vm/embedded_test.hpp"
 #include "bulkhead/hw/vm/presence.hpp"
 #include "bulkhead/hw/vm/sysfs_tree_test.hpp"
@@ -50,16 +58,51 @@ GpuNodeStatus small_node() {
     return node;
 }
 
-StartTenant machine_with(Key lease, std::vector<std::string> words) {
-    return {.lease = lease,
-            .tier = Tier::vm,
-            .gpus = {{.gpu = 0, .start = 0, .size = 8}},
-            .tenant = "acme",
-            .mechanism = Mechanism::whole,
-            .program = {.words = std::move(words),
-                        .environment = {"WHO=acme"},
-                        .cpu_thousandths = 1000,
-                        .memory_bytes = 256 << 20}};
+// A block device of the computer's own that stands for a namespace: a file behind the kernel's loop driver.
+class LoopDrive {
+public:
+    explicit LoopDrive(const std::string& file) {
+        const int control = ::open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+        const int number = control < 0 ? -1 : ::ioctl(control, LOOP_CTL_GET_FREE);
+        if (control >= 0) ::close(control);
+        if (number < 0) return;
+        device_ = ::open(fmt::format("/dev/loop{}", number).c_str(), O_RDWR | O_CLOEXEC);
+        const int backing = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        struct stat found{};
+        if (device_ >= 0 && ::ftruncate(backing, 16 << 20) == 0 && ::ioctl(device_, LOOP_SET_FD, backing) == 0 &&
+            ::fstat(device_, &found) == 0)
+            number_ = found.st_rdev;
+        if (backing >= 0) ::close(backing);
+    }
+    ~LoopDrive() {
+        if (number_ != 0) ::ioctl(device_, LOOP_CLR_FD, 0);
+        if (device_ >= 0) ::close(device_);
+    }
+    LoopDrive(const LoopDrive&) = delete;
+    LoopDrive& operator=(const LoopDrive&) = delete;
+    bool is_there() const { return number_ != 0; }
+    LentNamespace lent() const {
+        return {.drive = 0, .serial = "LOOP-0", .nsid = 1, .major = major(number_), .minor = minor(number_)};
+    }
+
+private:
+    int device_ = -1;
+    dev_t number_ = 0;
+};
+
+struct Seen {  // of a machine's process
+    std::set<uid_t> users;
+    std::set<uid_t> owners;  // of its files
+};
+Seen seen_of(Key lease, const std::filesystem::path& folder) {
+    Seen seen;
+    struct stat found{};
+    if (const auto there = vm::presence_of(machine_name(lease)))
+        for (const pid_t process : there->processes)
+            if (::stat(fmt::format("/proc/{}", process).c_str(), &found) == 0) seen.users.insert(found.st_uid);
+    for (const char* file : {"kernel", "initrd", "seed"})
+        if (::stat((folder / file).c_str(), &found) == 0) seen.owners.insert(found.st_uid);
+    return seen;
 }
 
 }  // namespace
@@ -68,6 +111,12 @@ TEST(Machines, without_libvirt_there_are_none_and_why_is_said) {
     const auto none = Machines::open({.uri = "qemu:///system", .library = "libbulkhead-has-no-such.so.0"});
     ASSERT_FALSE(none);
     EXPECT_EQ(none.error().code, Code::unavailable);
+}
+
+TEST(Machines, are_no_users_that_the_host_has_accounts_for) {
+    const auto refused = Machines::open({.uri = "qemu:///system", .first_user = 1000});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::invalid) << refused.error().what;
 }
 
 TEST(Machines, a_name_is_short_enough_for_libvirt_whatever_the_lease) {
@@ -100,12 +149,18 @@ TEST(Machines, a_tenants_own_kernel_boots_prints_is_stopped_and_leaves_nothing) 
 
     // One that ends by itself; then one that stays. Two at once are too much for two cores that do it all by software.
     const auto start = [&](const StartTenant& what) {
-        const auto started = (*machines)->start(what, small_node(), false);
+        const auto started = (*machines)->start(what, small_node(), {});
         ASSERT_TRUE(started) << started.error().what;
-        EXPECT_TRUE((*machines)->start(what, small_node(), false)) << "again is fine";
+        EXPECT_TRUE((*machines)->start(what, small_node(), {})) << "again is fine";
     };
-    const StartTenant ends = machine_with(own.first(), {"sh", "-c", "echo \"hello from $WHO on $(uname -s)\"; exit 3"});
+    const StartTenant ends =
+        machine_order(own.first(), {"sh", "-c", "echo \"hello from $WHO on $(uname -s)\"; exit 3"});
     start(ends);
+    const std::set<uid_t> alone{settings.first_user}, next_one{settings.first_user + 1};
+    const auto machine_folder = [&](Key lease) { return here.folder() / "machines" / machine_name(lease); };
+    const Seen ended = seen_of(own.first(), machine_folder(own.first()));
+    EXPECT_EQ(ended.users, alone);
+    EXPECT_EQ(ended.owners, alone) << "its files are its user's, who can open nobody else's";
     std::vector<TenantExit> exits;
     EXPECT_TRUE(before_long([&] {
         for (TenantExit& exit : (*machines)->exits()) exits.push_back(std::move(exit));
@@ -115,10 +170,13 @@ TEST(Machines, a_tenants_own_kernel_boots_prints_is_stopped_and_leaves_nothing) 
     EXPECT_EQ(exits.front().lease, own.first());
     EXPECT_EQ(exits.front().status, 3);
     EXPECT_NE(exits.front().output.find("hello from acme on Linux"), std::string::npos) << exits.front().output;
-    start(machine_with(own.second(), {"sh", "-c", "echo I stay; while :; do sleep 100; done"}));
+    start(machine_order(own.second(), {"sh", "-c", "echo I stay; while :; do sleep 100; done"}));
     const auto output = [&](Key lease) { return (*machines)->output({.lease = lease}).value_or(OutputPiece{}).bytes; };
     EXPECT_TRUE(before_long([&] { return output(own.second()).contains("I stay") || !(*machines)->exits().empty(); }));
     EXPECT_TRUE(output(own.second()).contains("I stay")) << output(own.second());
+    const Seen stays = seen_of(own.second(), machine_folder(own.second()));
+    EXPECT_EQ(stays.users, next_one);
+    EXPECT_EQ(stays.owners, next_one);
 
     // A new agent finds what there is.
     auto next = Machines::open(settings);
@@ -139,9 +197,76 @@ TEST(Machines, a_tenants_own_kernel_boots_prints_is_stopped_and_leaves_nothing) 
             what.program.environment = {"BULKHEAD_IMAGE=other"};
             return what;
         }(),
-        small_node(), false);
+        small_node(), {});
     ASSERT_FALSE(nowhere);
     EXPECT_NE(nowhere.error().what.find("admits no image \"other\""), std::string::npos) << nowhere.error().what;
+}
+
+TEST(Machines, a_drive_is_a_disk_of_the_machine_by_a_node_of_its_own_and_what_the_guest_writes_is_on_it) {
+    vm::Embedded here;
+    const OwnMachines own;
+    if (const auto why = here.prepare()) GTEST_SKIP() << *why;
+    const std::string file = here.folder() / "drive.img";
+    const LoopDrive loop{file};
+    if (!loop.is_there()) GTEST_SKIP() << "this computer gives no loop device";
+    const MachineSettings settings{.uri = here.uri(),
+                                   .images = vm::Embedded::images(),
+                                   .folder = here.folder() / "machines",
+                                   .allow_emulated = true,
+                                   .nodes = fmt::format("/dev/bulkhead-test-{}", ::getpid()),
+                                   .look_every = Duration{100}};
+    struct Nodes {
+        const std::string& path;
+        ~Nodes() { std::filesystem::remove_all(path); }
+    } const nodes{settings.nodes};
+    auto machines = Machines::open(settings);
+    if (!machines) GTEST_SKIP() << machines.error().what;
+    StartTenant order = machine_order(own.first(), {"sh", "-c",
+                                                    "echo \"drives $BULKHEAD_DRIVES\"; printf tenant-secret | dd "
+                                                    "of=$BULKHEAD_DRIVES bs=512 seek=8 conv=sync,fsync; exit 4"});
+    order.drives = {0};
+
+    // One that is another by the time the machine has it open: it is gone before it ran.
+    int asked = 0;
+    const auto swapped =
+        (*machines)->start(order, small_node(), {.drives = [&]() -> Result<std::vector<LentNamespace>> {
+                               LentNamespace one = loop.lent();
+                               if (asked++ > 0) one.serial = "LOOP-1";
+                               return std::vector{one};
+                           }});
+    ASSERT_FALSE(swapped);
+    EXPECT_EQ(swapped.error().code, Code::conflict) << swapped.error().what;
+    EXPECT_EQ(asked, 2);
+    EXPECT_TRUE(before_long([&] { return !vm::presence_of(machine_name(own.first()))->any(); }));
+    EXPECT_EQ((*machines)->output({.lease = own.first()})->bytes, "") << "it never ran";
+    ASSERT_TRUE((*machines)->stop(own.first(), Duration{0}));
+
+    const auto started = (*machines)->start(
+        order, small_node(),
+        {.drives = [&]() -> Result<std::vector<LentNamespace>> { return std::vector{loop.lent()}; }});
+    ASSERT_TRUE(started) << started.error().what;
+    struct stat node{};
+    ASSERT_EQ(::stat((settings.nodes + "/" + machine_name(own.first()) + "/drive0n1").c_str(), &node), 0);
+    EXPECT_EQ(node.st_uid, settings.first_user);
+    EXPECT_EQ(node.st_rdev, ::makedev(loop.lent().major, loop.lent().minor));
+    ::stat(fmt::format("/dev/loop{}", loop.lent().minor).c_str(), &node);
+    EXPECT_EQ(node.st_uid, 0U) << "the host's own node is the host's";
+    std::vector<TenantExit> exits;
+    EXPECT_TRUE(before_long([&] {
+        for (TenantExit& exit : (*machines)->exits()) exits.push_back(std::move(exit));
+        return !exits.empty();
+    }));
+    ASSERT_EQ(exits.size(), 1U);
+    EXPECT_EQ(exits.front().status, 4) << exits.front().output;
+    EXPECT_NE(exits.front().output.find("drives /dev/disk/by-id/virtio-LOOP-0"), std::string::npos)
+        << exits.front().output;
+    ASSERT_TRUE((*machines)->stop(own.first(), Duration{0}));
+    EXPECT_FALSE(std::filesystem::exists(settings.nodes + "/" + machine_name(own.first())));
+    std::ifstream written{file, std::ios::binary};
+    written.seekg(8 * 512);
+    std::string marker(13, '\0');
+    written.read(marker.data(), std::ssize(marker));
+    EXPECT_EQ(marker, "tenant-secret");
 }
 
 // On a host without IOMMU groups, or one where there is no such device, nothing is started and nothing is left.
@@ -154,7 +279,7 @@ TEST(Machines, a_device_that_cannot_be_given_stops_the_start_and_what_was_begun_
                                     .allow_emulated = true,
                                     .vfio = {.sysfs = here.folder() / "no-sysfs"}});
     if (!machines) GTEST_SKIP() << machines.error().what;
-    const auto started = (*machines)->start(machine_with(9, {"true"}), small_node(), true);
+    const auto started = (*machines)->start(machine_order(9, {"true"}), small_node(), {.devices = true});
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error().code, Code::not_found) << started.error().what;
     EXPECT_TRUE((*machines)->has(9));
@@ -184,6 +309,22 @@ TEST(MachineRecords, are_known_without_libvirt) {
     std::filesystem::remove(folder);
 }
 
+TEST(MachineRecords, each_machine_has_a_user_of_its_own_and_keeps_it) {
+    const auto folder = std::filesystem::temp_directory_path() / fmt::format("machine-users-{}", ::getpid());
+    const MachineRecords records{folder};
+    for (const Key lease : {7, 8, 9}) std::filesystem::create_directories(records.folder_of(lease).path);
+    EXPECT_EQ(*records.user_of(7, 900'000, 2), 900'000U);
+    EXPECT_EQ(*records.user_of(8, 900'000, 2), 900'001U);
+    EXPECT_EQ(*records.user_of(7, 900'000, 2), 900'000U) << "the same after a restart";
+    EXPECT_EQ(records.user_of(9, 900'000, 2).error().code, Code::exhausted);
+    std::filesystem::remove_all(records.folder_of(7).path);
+    EXPECT_EQ(*records.user_of(9, 900'000, 2), 900'000U) << "whose files are gone";
+    std::ofstream{records.folder_of(8).path + "/user"} << "nobody\n";
+    std::filesystem::create_directories(records.folder_of(7).path);
+    EXPECT_EQ(records.user_of(7, 900'000, 9).error().code, Code::corrupt) << "it could be anybody's";
+    std::filesystem::remove_all(folder);
+}
+
 // libvirt finds no such device on this computer, so that the start fails after the GPU was given away.
 TEST(Machines, a_gpu_that_was_given_comes_back_reset_however_the_start_went_and_says_by_which_way) {
     vm::Embedded here;
@@ -200,7 +341,7 @@ TEST(Machines, a_gpu_that_was_given_comes_back_reset_however_the_start_went_and_
                                     .vfio = tree.settings()});
     if (!machines) GTEST_SKIP() << machines.error().what;
     const vm::Vfio& vfio = (*machines)->vfio();
-    const auto started = (*machines)->start(machine_with(own.first(), {"true"}), small_node(), true);
+    const auto started = (*machines)->start(machine_order(own.first(), {"true"}), small_node(), {.devices = true});
     ASSERT_FALSE(started);
     EXPECT_NE(started.error().what.find("libvirt could not start"), std::string::npos) << started.error().what;
     EXPECT_EQ(*vfio.driver_of(gpu), "vfio-pci");

@@ -116,6 +116,9 @@ Result<std::unique_ptr<agent::Hands>> start_hands(const AgentOptions& options) {
     if (!gpu.machines.uri.empty())
         words.insert(words.end(), {"--libvirt", gpu.machines.uri, "--vm-images", gpu.machines.images});
     if (gpu.machines.allow_emulated) words.emplace_back("--allow-emulated-vms");
+    if (gpu.machines.stand_ins) words.emplace_back("--vm-stand-ins");
+    words.insert(words.end(), {"--vm-users", std::to_string(gpu.machines.first_user)});
+    words.insert(words.end(), {"--vm-huge-pages", std::to_string(gpu.machines.huge_page_kib)});
     if (gpu.allow_gpu_reset) words.emplace_back("--allow-gpu-reset");
     for (const std::string& drive : gpu.drives.tenant) words.insert(words.end(), {"--tenant-drive", drive});
     words.insert(words.end(), {"--erase", options.erase, "--drive-samples", std::to_string(gpu.drives.erase.samples)});
@@ -323,6 +326,22 @@ void add_agent(Command program, Context& context) {
         .type_name("DIR");
     command.add_flag("--allow-emulated-vms", options->gpu.machines.allow_emulated,
                      "Run machines by software where there is no KVM: slow, and graded emulated.");
+    command
+        .add_option("--vm-users", options->gpu.machines.first_user,
+                    "Machines run as users of their own, 4096 from this number on; agents of one host need ranges of "
+                    "their own. 0: all as libvirt's one user. Default: 900000.")
+        .within(0, 990'000)  // above are the agent's own and tenants'
+        .type_name("UID");
+    command
+        .add_option(
+            "--vm-huge-pages", options->gpu.machines.huge_page_kib,
+            "Size of the huge pages that machines' memory is made of, in KiB; 0: ordinary pages. Default: 2048, "
+            "and 0 where machines are emulated.")
+        .within(-1, std::int64_t{1} << 24)
+        .type_name("KIB");
+    command.add_flag(
+        "--vm-stand-ins", options->gpu.machines.stand_ins,
+        "With simulated GPUs: PCI devices at their addresses stand for them and go to machines. For a lab.");
     command.add_option("--data", options->folder, "Where identity, journal and model are kept.")
         .required()
         .type_name("DIR");

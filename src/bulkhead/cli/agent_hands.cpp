@@ -104,6 +104,9 @@ void add_agent_hands(Command program, Context& context) {
     command.add_option("--libvirt", settings->machines.uri, "Where machines run.").type_name("URI");
     command.add_option("--vm-images", settings->machines.images, "What they boot.").type_name("DIR");
     command.add_flag("--allow-emulated-vms", settings->machines.allow_emulated, "By software too.");
+    command.add_flag("--vm-stand-ins", settings->machines.stand_ins, "Devices stand for simulated GPUs.");
+    command.add_option("--vm-users", settings->machines.first_user, "Machines' users.").type_name("UID");
+    command.add_option("--vm-huge-pages", settings->machines.huge_page_kib, "Their pages.").type_name("KIB");
     command.add_option("--burn-in", settings->burn_in_passes, "Passes before a GPU returns.").type_name("PASSES");
     command.add_option("--tenant-drive", settings->drives.tenant, "A drive for tenants.").type_name("SERIAL");
     auto methods = std::make_shared<std::string>(print(settings->drives.erase.policy));

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "bulkhead/agent/machine_domain.hpp"
+#include "bulkhead/agent/machine_order_test.hpp"
 #include "bulkhead/cli/gpu_agent_test.hpp"
 #include "bulkhead/hw/vm/embedded_test.hpp"
 #include "bulkhead/hw/vm/presence.hpp"
@@ -22,17 +23,7 @@ protected:
             for (const pid_t process : left->processes) ::kill(process, SIGKILL);
         GpuAgent::TearDown();
     }
-    StartTenant machine(std::vector<std::string> words) const {
-        return {.lease = lease,
-                .tier = Tier::vm,
-                .gpus = {{.gpu = 0, .start = 0, .size = 8}},
-                .tenant = "acme",
-                .mechanism = Mechanism::whole,
-                .program = {.words = std::move(words),
-                            .environment = {"WHO=acme"},
-                            .cpu_thousandths = 1000,
-                            .memory_bytes = 256 << 20}};
-    }
+    StartTenant machine(std::vector<std::string> words) const { return agent::machine_order(lease, std::move(words)); }
     bool offers(Capability capability) const {
         const auto status = hardware_->inventory();
         return std::ranges::find(status->capabilities, capability, &DetectedCapability::name) !=

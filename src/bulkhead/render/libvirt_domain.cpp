@@ -53,11 +53,13 @@ std::vector<std::string> faults_of(const DomainSpec& spec) {
            "its title is no line");
     unless(is_path(spec.console), "its console goes to no absolute path");
     unless(is_path(spec.partition), "its partition of resources is no absolute path");
-    std::set<std::string> paths{spec.boot_disk};
+    std::set<std::string> paths{spec.boot_disk}, serials;
     for (const DomainDisk& disk : spec.disks) {
         unless(is_path(disk.path), "a disk has no absolute path");
         unless(paths.insert(disk.path).second, fmt::format("disk {} is given twice", disk.path));
         unless(disk.serial.empty() || is_name(disk.serial), fmt::format("\"{}\" is no serial number", disk.serial));
+        unless(disk.serial.empty() || serials.insert(disk.serial).second,
+               fmt::format("two disks have the serial number {}, and a guest could not tell them apart", disk.serial));
     }
     unless(spec.disks.size() <= 24, fmt::format("{} disks, and there are letters for 24", spec.disks.size()));
     std::set<PciAddress> devices;
@@ -152,8 +154,10 @@ void write_boot(XmlWriter& xml, const DomainSpec& spec) {
 void write_disk(XmlWriter& xml, const DomainDisk& disk, std::size_t number, bool direct) {
     xml.open("disk", {{"type", disk.block ? "block" : "file"}, {"device", "disk"}});
     // Past the host's page cache: what a tenant writes must not stay there.
-    xml.leaf("driver",
-             {{"name", "qemu"}, {"type", "raw"}, {"cache", direct ? "none" : "writeback"}, {"discard", "unmap"}});
+    XmlAttributes how{
+        {"name", "qemu"}, {"type", "raw"}, {"cache", direct ? "none" : "writeback"}, {"discard", "unmap"}};
+    if (disk.block) how.emplace_back("io", "native");
+    xml.leaf("driver", how);
     xml.leaf("source", {{disk.block ? "dev" : "file", disk.path}});
     xml.leaf("target", {{"dev", fmt::format("vd{}", static_cast<char>('a' + number))}, {"bus", "virtio"}});
     if (disk.read_only) xml.leaf("readonly", {});
@@ -204,6 +208,16 @@ void write_devices(XmlWriter& xml, const DomainSpec& spec) {
 
 }  // namespace
 
+std::string disk_serial(std::string_view drive, std::uint32_t nsid, bool only) {
+    constexpr std::size_t most = 20;
+    std::string serial{drive};
+    for (char& c : serial)
+        if (!is_name({&c, 1})) c = '-';
+    const std::string which = only ? "" : fmt::format("-n{}", nsid);
+    if (serial.size() + which.size() > most) serial = serial.substr(serial.size() + which.size() - most);
+    return serial + which;
+}
+
 // A UUID that anybody can compute again, marked as made of a name (RFC 9562, version 8: by a rule of one's own).
 std::string domain_uuid(std::string_view node, std::string_view name) {
     Hash hash = sha256({"bulkhead domain\n", node, "\n", name});
@@ -227,6 +241,11 @@ Result<std::string> libvirt_domain(const DomainSpec& spec) {
     write_processors(xml, spec);
     write_boot(xml, spec);
     write_devices(xml, spec);
+    if (spec.user != 0) {
+        xml.open("seclabel", {{"type", "static"}, {"model", "dac"}, {"relabel", "yes"}});
+        xml.text("label", fmt::format("+{0}:+{0}", spec.user));
+        xml.close();
+    }
     return xml.finish();
 }
 

@@ -61,7 +61,14 @@ struct DomainSpec {
     std::vector<std::string> mediated;  // UUIDs of mediated devices
     std::string console;                // the file its serial line is written to
     std::string partition = "/machine";
+    // Whose process it is, and whose its files are: nobody else's, so that one that breaks out into QEMU meets files of
+    // others that it cannot open. 0: the user that libvirt has for all.
+    std::uint32_t user = 0;
 };
+
+// What a guest finds a namespace of a drive by: the drive's serial number, which a virtio disk has 20 characters for;
+// of a drive with several namespaces, the end of it and which one.
+std::string disk_serial(std::string_view drive, std::uint32_t nsid, bool only);
 
 std::string domain_uuid(std::string_view node, std::string_view name);
 // `invalid`: what no domain can be made of, with all that is wrong.

@@ -103,6 +103,7 @@ TEST(LibvirtDomain, libvirt_accepts_a_domain_of_every_kind) {
                         spec.nodes = {0, 1};
                         spec.huge_page_bytes = 2 << 20;
                         spec.devices = {{0, 0x3b, 0, 0}, {0x10, 0xff, 0x1f, 7}};
+                        spec.user = 900'000;
                         spec.mediated = {"4b20d080-1b54-4048-85b3-a6a62d165c01"};
                         spec.disks = {{.path = "/dev/nvme0n1", .block = true, .serial = "drive-0"},
                                       {.path = "/run/seed", .read_only = true}};
@@ -128,6 +129,7 @@ TEST(LibvirtDomain, leases_of_any_shape_become_domains_that_libvirt_accepts) {
         const auto gpus = any_of(8, 1);
         GpuLease lease = machine_lease(gpus);
         for (const std::int64_t function : any_of(4, 0)) lease.spec.functions.push_back({"node-1", function});
+        for (const std::int64_t drive : any_of(4, 0)) lease.spec.drives.push_back({"node-1", drive});
         MachinePlaces places{.boots_disk = *rc::gen::arbitrary<bool>()};
         places.architecture = *rc::gen::element(Architecture::amd64, Architecture::arm64);
         const auto spec = domain_of({lease, node}, places);
@@ -250,10 +252,52 @@ TEST(LibvirtLease, what_is_no_machine_of_this_node_is_refused) {
     lease.spec.drives = {{"node-2", 0}};
     EXPECT_TRUE(domain_of({lease, node}, {})) << "of another machine of the gang";
     lease.spec.drives = {{"node-1", 0}};
-    EXPECT_EQ(domain_of({lease, node}, {}).error().code, Code::conflict) << "no path leads to this very drive for sure";
+    EXPECT_EQ(domain_of({lease, node}, {}).error().code, Code::unavailable) << "it has no such drive";
     lease.spec.drives.clear();
     node.metadata.name = "node-2";
     EXPECT_EQ(domain_of({lease, node}, {}).error().code, Code::not_found);
+}
+
+TEST(LibvirtLease, drives_are_disks_by_nodes_of_the_machines_own_that_a_guest_finds_by_their_serial_numbers) {
+    GpuNode node;
+    node.metadata.name = "node-1";
+    node.status.topology = {{.gpu = 0, .bus = "0000:01:00.0"}};
+    node.status.gpus = {{.model = "h100-80gb-sxm5", .count = 1}};
+    node.status.memory = {std::int64_t{64} << 30};
+    node.status.drives = {{.serial = "S1"}, {.serial = "S2"}};
+    GpuLease lease = machine_lease({0});
+    lease.spec.drives = {{"node-2", 0}, {"node-1", 1}, {"node-1", 0}};
+    const auto spec = domain_of({lease, node}, {});
+    ASSERT_TRUE(spec) << spec.error().what;
+    ASSERT_EQ(spec->disks.size(), 3U);
+    EXPECT_EQ(spec->disks[1].path, "/dev/bulkhead/lease-k3v/drive0n1");
+    EXPECT_EQ(spec->disks[1].serial, "S2");
+    EXPECT_EQ(spec->disks[2].path, "/dev/bulkhead/lease-k3v/drive1n1");
+    EXPECT_EQ(spec->disks[2].serial, "S1");
+    const std::string xml = *libvirt_domain(*spec);
+    EXPECT_NE(xml.find("<disk type='block' device='disk'>"), std::string::npos) << xml;
+    EXPECT_NE(xml.find("cache='none' discard='unmap' io='native'"), std::string::npos) << xml;
+}
+
+TEST(LibvirtDomain, a_guest_tells_drives_and_their_namespaces_apart_in_the_20_characters_that_virtio_has) {
+    EXPECT_EQ(disk_serial("S5XYNG0R", 1, true), "S5XYNG0R");
+    EXPECT_EQ(disk_serial("S5XYNG0R", 2, false), "S5XYNG0R-n2");
+    EXPECT_EQ(disk_serial("A Serial/With &Odd'1", 1, true), "A-Serial-With--Odd-1");
+    EXPECT_EQ(disk_serial("01234567890123456789", 12, false), "4567890123456789-n12");
+    DomainSpec spec = small_domain();
+    spec.disks = {{.path = "/dev/a", .block = true, .serial = "S1"}, {.path = "/dev/b", .block = true, .serial = "S1"}};
+    const auto refused = libvirt_domain(spec);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().what.find("could not tell them apart"), std::string::npos) << refused.error().what;
+}
+
+TEST(LibvirtDomain, a_machine_is_a_user_of_its_own_where_it_was_given_one) {
+    DomainSpec spec = small_domain();
+    EXPECT_EQ(libvirt_domain(spec)->find("seclabel"), std::string::npos);
+    spec.user = 900'003;
+    const std::string xml = *libvirt_domain(spec);
+    EXPECT_NE(xml.find("<seclabel type='static' model='dac' relabel='yes'>"), std::string::npos) << xml;
+    EXPECT_NE(xml.find("<label>+900003:+900003</label>"), std::string::npos) << xml;
 }
 
 TEST(PciAddress, is_read_as_the_kernel_and_as_nvml_write_it) {

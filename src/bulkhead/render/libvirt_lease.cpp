@@ -44,14 +44,23 @@ Result<> add_devices(DomainSpec& spec, const LeaseHere& here, const std::set<std
         if (!address) return std::unexpected(address.error());
         spec.devices.push_back(*address);
     }
-    // A domain names a disk by a path, and the kernel gives drives other names at every boot: until somebody on the
-    // node keeps a path for each serial number, it would be a path to whatever is there.
-    for (const LeasedDevice& drive : here.lease.spec.drives)
-        if (drive.node == here.node.metadata.name)
-            return fail(Code::conflict,
-                        fmt::format("lease {} has drive {} of node {}, and machines are given no drives yet",
-                                    here.lease.metadata.name, drive.index, drive.node),
-                        "ask for local NVMe in the tier process or container");
+    return {};
+}
+
+// By nodes that the agent makes for this machine alone, after it has found each drive by its serial number: names that
+// the kernel gives change from boot to boot.
+Result<> add_drives(DomainSpec& spec, const LeaseHere& here, const std::string& folder) {
+    std::size_t number = 0;
+    for (const LeasedDevice& drive : here.lease.spec.drives) {
+        if (drive.node != here.node.metadata.name) continue;
+        if (std::cmp_greater_equal(drive.index, here.node.status.drives.size()))
+            return fail(Code::unavailable, fmt::format("node {} has no drive {} any more", drive.node, drive.index),
+                        "");
+        const NodeDrive& found = here.node.status.drives[static_cast<std::size_t>(drive.index)];
+        spec.disks.push_back({.path = fmt::format("{}/drive{}n1", folder, number++),
+                              .block = true,
+                              .serial = disk_serial(found.serial, 1, true)});
+    }
     return {};
 }
 
@@ -159,7 +168,9 @@ Result<DomainSpec> domain_of(const LeaseHere& here, const MachinePlaces& places)
         spec.initrd = folder + "/initrd";
         spec.command_line = places.architecture == Architecture::arm64 ? "console=ttyAMA0" : "console=ttyS0";
     }
-    spec.disks.insert(spec.disks.begin(), {.path = folder + "/seed", .read_only = true, .serial = "bulkhead-seed"});
+    spec.disks.push_back({.path = folder + "/seed", .read_only = true, .serial = "bulkhead-seed"});
+    if (const auto added = add_drives(spec, here, fmt::format("{}/{}", places.nodes, name)); !added)
+        return std::unexpected(added.error());
     spec.console = folder + "/console";
     spec.title = fmt::format("{} of {}, image {}", lease.workload, lease.tenant, image);
     return spec;

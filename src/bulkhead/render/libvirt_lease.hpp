@@ -15,8 +15,9 @@ namespace bulkhead::render {
 // Where things lie on the node, as its agent has them.
 struct MachinePlaces {
     std::string machines =
-        "/run/bulkhead/machines";  // LEASE/kernel, LEASE/initrd or LEASE/disk; LEASE/seed, LEASE/console
-    bool boots_disk = false;       // the image is a disk
+        "/run/bulkhead/machines";         // LEASE/kernel, LEASE/initrd or LEASE/disk; LEASE/seed, LEASE/console
+    std::string nodes = "/dev/bulkhead";  // LEASE/drive0n1: namespaces of its drives
+    bool boots_disk = false;              // the image is a disk
     std::int64_t huge_page_bytes = std::int64_t{2} << 20;
     Architecture architecture = Architecture::amd64;
     bool emulated = false;
@@ -28,8 +29,9 @@ struct LeaseHere {
     const GpuWorkload* workload = nullptr;  // nothing: cores and memory by the share of the node's GPUs
 };
 
-// `not_found`: the lease has nothing on that node. `conflict`: it is of another tier, has a drive, or shares a GPU in a
-// way that no machine can be made of. `unavailable`: the node does not say where a device of it sits.
+// `not_found`: the lease has nothing on that node. `conflict`: it is of another tier, or shares a GPU in a way that no
+// machine can be made of. `unavailable`: the node does not say where a device of it sits. A drive is taken to have one
+// namespace: only its node knows of more.
 Result<DomainSpec> domain_of(const LeaseHere& here, const MachinePlaces& places);
 
 // The CPUs of one GPU: of those beside it, its part, where other GPUs are beside the same. Two leases on different GPUs

@@ -48,6 +48,7 @@ using ErrorCallback = void (*)(void* data, ErrorInfo* error);
     X(virDomainLookupByName, Domain*(Connection*, const char*))           \
     X(virDomainGetName, const char*(Domain*))                             \
     X(virDomainGetState, int(Domain*, int*, int*, unsigned))              \
+    X(virDomainResume, int(Domain*))                                      \
     X(virDomainShutdown, int(Domain*))                                    \
     X(virDomainDestroy, int(Domain*))                                     \
     X(virDomainFree, int(Domain*))

@@ -40,7 +40,14 @@ public:
     ~Embedded() {
         std::error_code ignored;
         for (const std::string& place : covered_) ::umount2(place.c_str(), MNT_DETACH);
-        std::filesystem::remove_all(folder_, ignored);
+        // libvirt's driver stays in this process with the folders it made, for the next test that asks for it.
+        for (std::filesystem::directory_iterator at{folder_, ignored}, end; !ignored && at != end;
+             at.increment(ignored))
+            if (at->path().filename() != "libvirt") {
+                std::error_code left;
+                std::filesystem::remove_all(at->path(), left);
+            }
+        static const AtExit last{folder_};
         if (lock_ >= 0) ::close(lock_);
     }
     Embedded(const Embedded&) = delete;
@@ -82,6 +89,13 @@ public:
     std::filesystem::path folder() const { return folder_; }
 
 private:
+    struct AtExit {
+        std::filesystem::path folder;
+        ~AtExit() {
+            std::error_code ignored;
+            std::filesystem::remove_all(folder, ignored);
+        }
+    };
     static constexpr unsigned user_id = 64055;
     // Machines of tests that were killed: QEMU's words name a folder of a test whose process is gone. The lock is ours.
     static void end_orphans() {

@@ -114,13 +114,26 @@ Result<bool> Hypervisor::has_kvm() const {
     return found;
 }
 
-Result<> Hypervisor::start(const std::string& xml) {
+Result<> Hypervisor::create(const std::string& xml, unsigned how) const {
     const auto line = line_->connection();
     if (!line) return std::unexpected(line.error());
-    abi::Domain* const domain = line_->library.virDomainCreateXML(line->get(), xml.c_str(), 0);
+    abi::Domain* const domain = line_->library.virDomainCreateXML(line->get(), xml.c_str(), how);
     if (domain == nullptr) return std::unexpected(line_->library.error("start a machine"));
     line_->library.virDomainFree(domain);
     return {};
+}
+
+Result<> Hypervisor::start(const std::string& xml) { return create(xml, 0); }
+Result<> Hypervisor::start_paused(const std::string& xml) { return create(xml, abi::create_paused); }
+
+Result<> Hypervisor::resume(const std::string& name) const {
+    const auto runs = line_->with(name, false, [&](abi::Domain* domain) -> Result<bool> {
+        if (line_->library.virDomainResume(domain) != 0)
+            return std::unexpected(line_->library.error(fmt::format("let {} run", name)));
+        return true;
+    });
+    if (!runs) return std::unexpected(runs.error());
+    return *runs ? Result<>{} : fail(Code::not_found, fmt::format("{} ended before it ran", name), "");
 }
 
 Result<MachineState> Hypervisor::look(const std::string& name) const {

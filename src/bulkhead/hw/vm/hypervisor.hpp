@@ -34,7 +34,10 @@ public:
     // Whether it can run machines of this kind by the processor itself; otherwise only by software.
     Result<bool> has_kvm() const;
 
-    // `conflict`: one of that name runs already.
+    // `conflict`: one of that name runs already. It has all of its devices and disks open, and does nothing yet, until
+    // `resume`: what it got can be looked at before it can.
+    Result<> start_paused(const std::string& xml);
+    Result<> resume(const std::string& name) const;
     Result<> start(const std::string& xml);
     Result<MachineState> look(const std::string& name) const;
     Result<std::vector<std::string>> running(std::string_view prefix) const;  // names that begin so, sorted
@@ -42,6 +45,7 @@ public:
     Result<> destroy(const std::string& name) const;                          // not being there is fine
 
 private:
+    Result<> create(const std::string& xml, unsigned how) const;
     struct Line;
     explicit Hypervisor(std::shared_ptr<Line> line) : line_{std::move(line)} {}
     std::shared_ptr<Line> line_;

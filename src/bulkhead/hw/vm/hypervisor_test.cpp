@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <csignal>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -11,6 +10,7 @@
 
 #include "bulkhead/hw/vm/embedded_test.hpp"
 #include "bulkhead/hw/vm/machine_files.hpp"
+#include "bulkhead/hw/vm/plain_domain_test.hpp"
 #include "bulkhead/hw/vm/presence.hpp"
 
 namespace bulkhead::vm {
@@ -29,24 +29,6 @@ bool in_time(const std::function<bool()>& holds) {
 std::string console_of(const MachineFolder& folder) {
     std::ifstream file{folder.console()};
     return {std::istreambuf_iterator<char>{file}, {}};
-}
-
-// The smallest domain; what render/ writes is tried by the agent's own test.
-std::string plain_domain(const std::string& name, const MachineFolder& folder) {
-    const bool arm = std::string_view{qemu_here}.ends_with("aarch64");
-    return fmt::format(
-        "<domain type='qemu'><name>{}</name><memory unit='MiB'>256</memory><vcpu>1</vcpu>"
-        "<os><type arch='{}' machine='{}'>hvm</type><kernel>{}</kernel><initrd>{}</initrd><cmdline>console={} "
-        "quiet no_timer_check</cmdline></os>"
-        "{}<on_poweroff>destroy</on_poweroff><on_reboot>destroy</on_reboot><on_crash>destroy</on_crash><devices>"
-        "<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='{}'/><target dev='vda' "
-        "bus='virtio'/><readonly/><serial>{}</serial></disk>"
-        "<serial type='file'><source path='{}' append='on'/></serial><memballoon model='none'/></devices></domain>",
-        name, arm ? "aarch64" : "x86_64", arm ? "virt" : "q35", folder.kernel(), folder.initrd(),
-        arm ? "ttyAMA0" : "ttyS0",
-        arm ? "<cpu mode='custom' match='exact'><model fallback='forbid'>cortex-a57</model></cpu>"
-            : "<features><acpi/></features>",
-        folder.seed(), seed_serial, folder.console());
 }
 
 }  // namespace
@@ -75,13 +57,7 @@ TEST(Hypervisor, a_machine_boots_runs_its_seed_is_destroyed_and_leaves_nothing) 
     ASSERT_TRUE(make_machine(
         folder, *image, {.words = {"sh", "-c", "echo \"it's $WHO\"; sleep 1000"}, .environment = {"WHO=a tenant"}}));
     const std::string name = fmt::format("bh-test-{}", ::getpid());
-    struct Cleanup {  // of a test that ends early
-        const std::string& machine;
-        ~Cleanup() {
-            if (const auto left = presence_of(machine))
-                for (const pid_t process : left->processes) ::kill(process, SIGKILL);
-        }
-    } const cleanup{name};
+    const EndOfMachine cleanup{name};
     const auto started = hypervisor->start(plain_domain(name, folder));
     ASSERT_TRUE(started) << started.error().what;
     EXPECT_FALSE(hypervisor->start(plain_domain(name, folder))) << "two of one name";

@@ -1,0 +1,135 @@
+// With libvirt's daemon, as a node has it: it is restarted under an agent, and the machines go on.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "bulkhead/hw/vm/embedded_test.hpp"
+#include "bulkhead/hw/vm/hypervisor.hpp"
+#include "bulkhead/hw/vm/machine_files.hpp"
+#include "bulkhead/hw/vm/plain_domain_test.hpp"
+#include "bulkhead/hw/vm/presence.hpp"
+
+namespace bulkhead::vm {
+
+namespace {
+
+constexpr const char* libvirtd = "/usr/sbin/libvirtd";
+
+bool sooner_or_later(const std::function<bool()>& holds) {
+    for (const auto until = std::chrono::steady_clock::now() + std::chrono::minutes{2};
+         std::chrono::steady_clock::now() < until;) {
+        if (holds()) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds{50});
+    }
+    return false;
+}
+
+// Privileged, with its usual places, which are this test's alone: the namespace's own /run, /var/lib and /var/cache.
+class Daemon {
+public:
+    explicit Daemon(std::filesystem::path folder) : folder_{std::move(folder)} {}
+    ~Daemon() {
+        end();
+        for (const std::string& place : covered_) ::umount2(place.c_str(), MNT_DETACH);
+    }
+    Daemon(const Daemon&) = delete;
+    Daemon& operator=(const Daemon&) = delete;
+
+    std::optional<std::string> prepare() {
+        for (const char* place : {"/run", "/var/lib", "/var/cache", "/etc/libvirt"}) {
+            if (::mount("tmpfs", place, "tmpfs", 0, "mode=0755") != 0)
+                return fmt::format("{} cannot be covered", place);
+            covered_.emplace_back(place);
+        }
+        std::ofstream{"/etc/libvirt/qemu.conf"} << "stdio_handler = \"file\"\nnamespaces = []\n";
+        std::ofstream{folder_ / "libvirtd.conf"}
+            << fmt::format("unix_sock_dir = \"{}\"\nauth_unix_rw = \"none\"\n", folder_.string());
+        return std::nullopt;
+    }
+    bool begin() {
+        std::filesystem::remove(folder_ / "libvirt-sock");
+        const std::string config = (folder_ / "libvirtd.conf").string(), log = (folder_ / "libvirtd.log").string(),
+                          pid = (folder_ / "libvirtd.pid").string();
+        process_ = ::fork();
+        if (process_ == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            const int to = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+            ::dup2(to, 1);
+            ::dup2(to, 2);
+            ::execl(libvirtd, libvirtd, "--config", config.c_str(), "--pid-file", pid.c_str(), nullptr);
+            ::_exit(127);
+        }
+        return process_ > 0 && sooner_or_later([&] { return std::filesystem::exists(folder_ / "libvirt-sock"); });
+    }
+    void end() {
+        if (process_ <= 0) return;
+        ::kill(process_, SIGKILL);  // not even a good-bye
+        ::waitpid(process_, nullptr, 0);
+        process_ = 0;
+    }
+    std::string uri() const { return fmt::format("qemu+unix:///system?socket={}/libvirt-sock", folder_.string()); }
+    std::string log() const {
+        std::ifstream file{folder_ / "libvirtd.log"};
+        return {std::istreambuf_iterator<char>{file}, {}};
+    }
+
+private:
+    std::filesystem::path folder_;
+    std::vector<std::string> covered_;
+    pid_t process_ = 0;
+};
+
+}  // namespace
+
+TEST(Hypervisor, a_daemon_that_was_restarted_is_reached_anew_and_its_machines_ran_on) {
+    if (::access(libvirtd, X_OK) != 0) GTEST_SKIP() << "there is no " << libvirtd;
+    Embedded here;
+    if (const auto why = here.prepare()) GTEST_SKIP() << *why;
+    Daemon daemon{here.folder()};
+    if (const auto why = daemon.prepare()) GTEST_SKIP() << *why;
+    ASSERT_TRUE(daemon.begin()) << daemon.log();
+    auto hypervisor = Hypervisor::open({.uri = daemon.uri()});
+    if (!hypervisor) GTEST_SKIP() << hypervisor.error().what << "\n" << daemon.log();
+
+    const auto image = find_image(Embedded::images(), "default");
+    ASSERT_TRUE(image) << image.error().what;
+    const MachineFolder folder{here.folder() / "machine"};
+    ASSERT_TRUE(make_machine(folder, *image, {.words = {"sleep", "1000"}, .environment = {}}));
+    const std::string name = fmt::format("bh-daemon-{}", ::getpid());
+    const EndOfMachine cleanup{name};
+    const auto started = hypervisor->start(plain_domain(name, folder));
+    ASSERT_TRUE(started) << started.error().what << "\n" << daemon.log();
+    EXPECT_EQ(*hypervisor->look(name), MachineState::running);
+    const auto before = presence_of(name);
+    ASSERT_TRUE(before && before->any());
+
+    daemon.end();
+    EXPECT_TRUE(sooner_or_later([&] { return !hypervisor->look(name); }));
+    for (int i = 0; i < 5; ++i) {
+        const auto unseen = hypervisor->look(name);
+        ASSERT_FALSE(unseen) << "what nobody can look at is not absent";
+        EXPECT_EQ(unseen.error().code, Code::unavailable) << unseen.error().what;
+    }
+    EXPECT_FALSE(hypervisor->destroy(name)) << "nor gone";
+    EXPECT_EQ(presence_of(name)->processes, before->processes);
+
+    ASSERT_TRUE(daemon.begin()) << daemon.log();
+    EXPECT_TRUE(sooner_or_later([&] {
+        const auto state = hypervisor->look(name);
+        return state && *state == MachineState::running;
+    })) << daemon.log();
+    EXPECT_EQ(presence_of(name)->processes, before->processes) << "the same one";
+    EXPECT_EQ(hypervisor->running(name)->size(), 1U);
+    ASSERT_TRUE(hypervisor->destroy(name));
+    EXPECT_EQ(*hypervisor->look(name), MachineState::absent);
+    EXPECT_TRUE(sooner_or_later([&] { return !presence_of(name)->any(); }));
+}
+
+}  // namespace bulkhead::vm
