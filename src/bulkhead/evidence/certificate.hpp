@@ -12,6 +12,7 @@
 
 #include "bulkhead/base/hash.hpp"
 #include "bulkhead/evidence/checkpoint.hpp"
+#include "bulkhead/evidence/fabric_statement.hpp"
 #include "bulkhead/evidence/pseudonym.hpp"
 #include "bulkhead/evidence/record.hpp"
 #include "bulkhead/model/describe.hpp"
@@ -88,12 +89,13 @@ struct Expectations {
 struct Verified {
     Record record;
     std::uint64_t index = 0;
-    Checkpoint checkpoint;                   // which log, and how large it was
-    std::optional<WipeStatement> statement;  // set: a wipe is proven, not only that a record is in the log
-    std::optional<PublicKey> node_key;       // that signed the statement
-    std::string tenant;                      // by name; where the certificate does not open it, by its pseudonym
-    std::vector<std::string> proven;         // in words, for a person
-    std::vector<std::string> not_proven;     // what this certificate cannot show
+    Checkpoint checkpoint;                    // which log, and how large it was
+    std::optional<WipeStatement> statement;   // set: a wipe is proven, not only that a record is in the log
+    std::optional<FabricStatement> fabric{};  // set: a node's test of its fences is proven
+    std::optional<PublicKey> node_key;        // that signed the statement
+    std::string tenant;                       // by name; where the certificate does not open it, by its pseudonym
+    std::vector<std::string> proven;          // in words, for a person
+    std::vector<std::string> not_proven;      // what this certificate cannot show
 };
 
 Result<Verified> verify_certificate(const Certificate& certificate, const LogKeys& log,

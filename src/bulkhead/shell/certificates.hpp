@@ -52,6 +52,7 @@ private:
     Result<> index_up_to(std::int64_t size);
     Result<const audit::TileReader*> tiles();
     Result<evidence::ProvenLeaf> prove(std::int64_t index, std::uint64_t size);
+    Result<> add_key(evidence::Certificate& certificate, const evidence::Record& record, std::uint64_t size);
 
     const store::Options store_;
     const std::string tiles_, secret_;
