@@ -228,6 +228,7 @@ Outcome Executor::on_fabric_tested(evidence::FabricStatement found) {
 
 Outcome Executor::on_no_fabric_test(Key ticket, std::string why) {
     Outcome out;
+    if (why.empty()) why = "the hardware does not say why";  // without either there would be nothing to tell
     report(out, FabricTestReport{.ticket = ticket, .why = std::move(why), .evidence = {}});
     return out;
 }

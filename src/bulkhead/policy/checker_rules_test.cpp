@@ -297,6 +297,8 @@ void Checker::node_rules(const Terms& terms, const Who& who, const Facts& facts,
            {node_vendor, node_mechanism, node_profile}, name);
     object(out, !facts.has.contains_all(needed_for(terms.mechanism)), "rule 7",
            "a mechanism the node is not shown to have", {node_mechanism, node_vendor, node_unverified}, name);
+    object(out, terms.mechanism == M::mps && gpu.count.value_or(1) > 1, "node", "an MPS server of several GPUs",
+           {node_profile, node_vendor}, name);
     if (!gpu.profile.empty())
         object(out,
                std::ranges::all_of(
