@@ -264,6 +264,30 @@ def pseudonym(opening):
     return "~" + hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def fences(record, statement):
+    """What a node found when it attacked its own fences, which must be what the record says."""
+    attempts = {end: [] for end in ("stopped", "got-through", "unclear", "not-tried")}
+    for attempt in statement.get("attempts", []):
+        attempts[attempt["end"]].append(attempt["name"])
+    if not statement.get("honestPasses"):
+        found = "unproven"
+    elif attempts["got-through"]:
+        found = "open"
+    elif attempts["unclear"] or not attempts["stopped"] or statement.get("why"):
+        found = "unproven"
+    else:
+        found = "closed"
+    if statement.get("node") != record.get("node") or record.get("unit") != "nic " + statement["nic"]:
+        raise NotProven("the record and the signed statement differ in node or NIC")
+    if statement.get("grade") != record.get("grade"):
+        raise NotProven("the record and the signed statement differ in grade")
+    if record["detail"].get("found") != found or statement.get("fence") == "off":
+        raise NotProven(f"the record does not say what the signed statement comes to: {found}")
+    said = [f"node {statement['node']} signed that it attacked the fences of NIC {statement['nic']} "
+            f"(fence {statement['fence']}) and that they are {found}, known as {statement['grade']}"]
+    return said + [f"{end}: {', '.join(names)}" for end, names in attempts.items() if names]
+
+
 def verify(certificate, terms, expected, accept_lab):
     """What is shown, in words; and whether all of it is of a lab."""
     if certificate.get("version") != "bulkhead.dev/certificate/v1":
@@ -289,15 +313,15 @@ def verify(certificate, terms, expected, accept_lab):
             raise NotProven(f"the record is about {name} {told[name]!r}, and you asked about {wanted!r}")
 
     said = [f"the log {origin} holds this record ({record['kind']}) at leaf {index} of the {size} it has signed for"]
-    if record["kind"] != "wiped":
+    if record["kind"] not in ("wiped", "fabric-selftest"):
         return said + ["that anything was wiped is not shown: this is only what was recorded"], of_lab
 
     evidence = record.get("evidence")
     if not evidence or "key" not in certificate:
-        raise NotProven("the record says wiped, and nobody has signed for it, or with an unknown key")
+        raise NotProven(f"the record says {record['kind']}, and nobody has signed for it, or with an unknown key")
     key_index, added = open_leaf(certificate["key"], size, root, "key record")
     if added.get("kind") != "key-added" or added.get("node") != record.get("node") or key_index >= index:
-        raise NotProven("the key was not added for this node before the wipe")
+        raise NotProven("the key was not added for this node before that")
     key = unbase64(added["detail"]["publicKey"])
     if hashlib.sha256(key).hexdigest()[:16] != evidence["key"]:
         raise NotProven("the statement names another key than the one that was added")
@@ -305,6 +329,8 @@ def verify(certificate, terms, expected, accept_lab):
     if not signature_holds(key, message, unbase64(evidence["signature"])):
         raise NotProven("the node's signature does not fit its statement")
     statement = read_json(evidence["statement"], "statement")
+    if record["kind"] == "fabric-selftest":
+        return said + fences(record, statement), of_lab
     for name in ("node", "unit", "lease"):
         if statement.get(name, "") != record.get(name, ""):
             raise NotProven(f"the record and the signed statement differ in {name}")

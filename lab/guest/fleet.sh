@@ -16,6 +16,9 @@ node_up() {  # agent's further arguments
         bulkhead token node gpu-1 $door 2>/dev/null >"$state/node.token"
         chmod 600 "$state/node.token"
     fi
+    agent_up "$@"
+}
+agent_up() {  # its further arguments
     bulkhead agent --data "$state/node" --name gpu-1 --server "$(head -n 1 "$state/server/address")" --ca "$state/server/keys/ca.crt" \
         --token-file "$state/node.token" --hardware gpu "$@" >>/tmp/agent.log 2>&1 &
     agent=$!

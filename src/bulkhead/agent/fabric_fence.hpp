@@ -1,15 +1,12 @@
-// Which fences of a function are up. Tenants get all of them; the others are for tests of the fences.
+// Which fences of a function are up, and what came of an attempt on them.
 #pragma once
 
-#include <cstdint>
-
-#include "bulkhead/model/terms.hpp"
+#include "bulkhead/evidence/fabric_statement.hpp"
 
 namespace bulkhead::agent {
 
-// on: all of it. nic: what the NIC itself does, as for a VM whose kernel is the tenant's. off: nothing, to see that the
-// attempts are attempts.
-enum class FabricFence : std::uint8_t { on, nic, off };
-constexpr auto words(FabricFence) { return std::to_array<Words>({"on", "nic", "off"}); }
+using bulkhead::AttemptEnd;
+using bulkhead::FabricFence;
+using evidence::FabricAttempt;
 
 }  // namespace bulkhead::agent

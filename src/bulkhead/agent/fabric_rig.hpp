@@ -49,8 +49,10 @@ protected:
 };
 
 Result<std::unique_ptr<FabricRig>> make_veth_rig(FabricFence fence, const std::string& nft);
-// Its first two functions, attached and let go as a lease's would be. One that has a driver is somebody's, and refused,
-// unless a test that was killed has left it.
-Result<std::unique_ptr<FabricRig>> make_function_rig(FabricFence fence, std::unique_ptr<Functions> functions);
+// Two functions, attached and let go as a lease's would be. One that has a driver is somebody's, and refused, unless a
+// test that was killed has left it. The VLAN and the one after it are the two tenants'. The functions outlive it.
+inline constexpr std::uint16_t default_test_vlan = 3'900;
+Result<std::unique_ptr<FabricRig>> make_function_rig(FabricFence fence, Functions& functions, FunctionPair pair,
+                                                     std::uint16_t vlan = default_test_vlan);
 
 }  // namespace bulkhead::agent

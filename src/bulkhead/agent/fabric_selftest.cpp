@@ -315,7 +315,13 @@ std::string host_name() {
     return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-Result<> send_forgeries(Attacker& attacker, FabricRig& rig, std::vector<FabricAttempt>& attempts) {
+Result<> go_on(const TestGivenUp& given_up) {
+    if (!given_up || !given_up()) return {};
+    return fail(Code::timeout, "the test was given up", "ask again when its functions are free");
+}
+
+Result<> send_forgeries(Attacker& attacker, FabricRig& rig, std::vector<FabricAttempt>& attempts,
+                        const TestGivenUp& given_up) {
     struct Forgery {
         const char *name, *tried;
         std::function<void(Frame&)> spoil;
@@ -334,6 +340,7 @@ Result<> send_forgeries(Attacker& attacker, FabricRig& rig, std::vector<FabricAt
     if (!rig.has_nic())
         all.push_back({"vlan-hop", "a frame tagged for another VLAN", [](Frame& frame) { frame.vlan = 99; }});
     for (const Forgery& forgery : all) {
+        if (auto ok = go_on(given_up); !ok) return ok;
         auto attempt = attacker.forge(forgery.name, forgery.tried, forgery.spoil);
         if (!attempt) return std::unexpected(attempt.error());
         attempts.push_back(std::move(*attempt));
@@ -344,7 +351,8 @@ Result<> send_forgeries(Attacker& attacker, FabricRig& rig, std::vector<FabricAt
 
 }  // namespace
 
-Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now) {
+Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now,
+                                 const TestGivenUp& given_up) {
     FabricReport report{.host = host_name(), .between = rig.what(), .fence = fence, .at = now, .grade = rig.grade()};
     auto links = rdma::Links::open(rig.left().space);
     if (!links) return std::unexpected(links.error());
@@ -359,8 +367,9 @@ Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::s
     if (!passes) return std::unexpected(passes.error());
     report.honest_passes = *passes;
     if (!*passes) return report;
-    if (auto ok = send_forgeries(attacker, rig, report.attempts); !ok) return std::unexpected(ok.error());
+    if (auto ok = send_forgeries(attacker, rig, report.attempts, given_up); !ok) return std::unexpected(ok.error());
     for (const ProcessAttempt& what : process_attempts(rig, link->index, nft)) {
+        if (auto ok = go_on(given_up); !ok) return std::unexpected(ok.error());
         auto attempt = carry_out(what, rig, fence);
         if (!attempt) return std::unexpected(attempt.error());
         // Whatever it changed is as before for the next.
@@ -374,6 +383,7 @@ Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::s
             return one.name.starts_with("forged") && one.end == AttemptEnd::unclear;
         }))
         return report;
+    if (auto ok = go_on(given_up); !ok) return std::unexpected(ok.error());
     auto foreign = attacker.speak_to_another_tenant();
     if (!foreign) return std::unexpected(foreign.error());
     report.attempts.push_back(std::move(*foreign));
@@ -381,26 +391,7 @@ Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::s
 }
 
 FabricVerdict verdict_of(const FabricReport& report) {
-    using Is = FabricVerdict::Is;
-    if (!report.honest_passes)
-        return {Is::proves_nothing, "honest traffic does not arrive either, so that nothing was stopped by a fence"};
-    std::vector<std::string> through, stopped, unclear;
-    for (const FabricAttempt& attempt : report.attempts) {
-        if (attempt.end == AttemptEnd::got_through) through.push_back(attempt.name);
-        if (attempt.end == AttemptEnd::stopped) stopped.push_back(attempt.name);
-        if (attempt.end == AttemptEnd::unclear) unclear.push_back(attempt.name);
-    }
-    if (!unclear.empty() && (through.empty() || report.fence == FabricFence::off))
-        return {Is::proves_nothing, fmt::format("these failed, and not by a fence: {}", fmt::join(unclear, ", "))};
-    if (through.empty() && stopped.empty()) return {Is::proves_nothing, "nothing was tried"};
-    if (report.fence == FabricFence::off) {
-        if (stopped.empty()) return {Is::closed, "with the fence off every attempt gets through, as it must"};
-        return {Is::proves_nothing,
-                fmt::format("with the fence off these are stopped all the same, by something else: {}",
-                            fmt::join(stopped, ", "))};
-    }
-    if (!through.empty()) return {Is::open, fmt::format("these get through: {}", fmt::join(through, ", "))};
-    return {Is::closed, fmt::format("all {} attempts were stopped", stopped.size())};
+    return evidence::verdict_on(report.fence, report.honest_passes, report.attempts);
 }
 
 std::string fabric_report_text(const FabricReport& report) { return evidence::compact_text(report); }

@@ -6,6 +6,7 @@
 // lost the first on the way. A test in which the honest one does not arrive proves nothing, and says so.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,24 +16,6 @@
 #include "bulkhead/model/describe.hpp"
 
 namespace bulkhead::agent {
-
-// `unclear`: it did not get through, and neither would anything honest have, or no fence said why.
-enum class AttemptEnd : std::uint8_t { not_tried, stopped, got_through, unclear };
-constexpr auto words(AttemptEnd) { return std::to_array<Words>({"not-tried", "stopped", "got-through", "unclear"}); }
-
-struct FabricAttempt {
-    std::string name;  // "forged-mac"
-    std::string tried;
-    AttemptEnd end{};
-    std::string by;  // the fence that stopped it, or why it was not tried
-    static constexpr void describe(auto&& field) {
-        field("name", &FabricAttempt::name, "The attempt.", Rule{.required = true, .format = Format::line});
-        field("tried", &FabricAttempt::tried, "What was done.", Rule{.required = true, .format = Format::line});
-        field("end", &FabricAttempt::end, "Whether it was stopped.", Rule{.required = true});
-        field("by", &FabricAttempt::by, "By which fence; or why it was not tried.", Rule{.format = Format::line});
-    }
-    friend bool operator==(const FabricAttempt&, const FabricAttempt&) = default;
-};
 
 struct FabricReport {
     std::string test = "fabric";
@@ -56,14 +39,15 @@ struct FabricReport {
     friend bool operator==(const FabricReport&, const FabricReport&) = default;
 };
 
-Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now);
+// Asked between two attempts; true: whoever wanted it does not any more, or somebody else needs the ends.
+using TestGivenUp = std::function<bool()>;
+
+// `timeout`: it was given up.
+Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now,
+                                 const TestGivenUp& given_up = {});
 
 // What it comes to: nothing open, something open, or nothing proven (and why).
-struct FabricVerdict {
-    enum class Is : std::uint8_t { closed, open, proves_nothing };
-    Is is{};
-    std::string why;
-};
+using evidence::FabricVerdict;
 FabricVerdict verdict_of(const FabricReport& report);
 
 std::string fabric_report_text(const FabricReport& report);  // compact JSON

@@ -23,7 +23,7 @@ FabricReport report_with(FabricFence fence, bool honest, std::vector<AttemptEnd>
 
 TEST(FabricVerdict, a_test_that_could_not_have_failed_proves_nothing) {
     using enum AttemptEnd;
-    using Is = FabricVerdict::Is;
+    using Is = FabricFound;
     struct Row {
         const char* says;
         FabricReport report;
@@ -33,18 +33,16 @@ TEST(FabricVerdict, a_test_that_could_not_have_failed_proves_nothing) {
         {"all stopped", report_with(FabricFence::on, true, {stopped, stopped, not_tried}), Is::closed},
         {"one got through", report_with(FabricFence::on, true, {stopped, got_through}), Is::open},
         {"one got through the NIC", report_with(FabricFence::nic, true, {got_through}), Is::open},
-        {"honest traffic is lost, too", report_with(FabricFence::on, false, {stopped}), Is::proves_nothing},
-        {"one is unclear", report_with(FabricFence::on, true, {stopped, unclear}), Is::proves_nothing},
+        {"honest traffic is lost, too", report_with(FabricFence::on, false, {stopped}), Is::unproven},
+        {"one is unclear", report_with(FabricFence::on, true, {stopped, unclear}), Is::unproven},
         {"one is unclear, and one got through", report_with(FabricFence::on, true, {got_through, unclear}), Is::open},
-        {"one is unclear without a fence", report_with(FabricFence::off, true, {got_through, unclear}),
-         Is::proves_nothing},
-        {"nothing was tried", report_with(FabricFence::on, true, {not_tried}), Is::proves_nothing},
+        {"one is unclear without a fence", report_with(FabricFence::off, true, {got_through, unclear}), Is::unproven},
+        {"nothing was tried", report_with(FabricFence::on, true, {not_tried}), Is::unproven},
         {"the control: all got through", report_with(FabricFence::off, true, {got_through, not_tried}), Is::closed},
-        {"the control stops something", report_with(FabricFence::off, true, {got_through, stopped}),
-         Is::proves_nothing},
-        {"the control's honest traffic is lost", report_with(FabricFence::off, false, {}), Is::proves_nothing},
+        {"the control stops something", report_with(FabricFence::off, true, {got_through, stopped}), Is::unproven},
+        {"the control's honest traffic is lost", report_with(FabricFence::off, false, {}), Is::unproven},
     };
-    for (const Row& row : rows) EXPECT_EQ(verdict_of(row.report).is, row.is) << row.says;
+    for (const Row& row : rows) EXPECT_EQ(verdict_of(row.report).found, row.is) << row.says;
 }
 
 TEST(FabricReport, is_read_back_as_it_was_written) {
@@ -88,7 +86,7 @@ protected:
 TEST_F(VethFabric, with_the_fence_up_every_attempt_is_stopped_by_something_that_is_named) {
     FabricReport report;
     const auto all = attempts_with(FabricFence::on, report);
-    EXPECT_EQ(verdict_of(report).is, FabricVerdict::Is::closed) << verdict_of(report).why;
+    EXPECT_EQ(verdict_of(report).found, FabricFound::closed) << verdict_of(report).why;
     const std::map<std::string, std::string> by{
         {"forged-mac", "1: forged_mac"},     {"forged-gid", "1: forged_address"},
         {"forged-arp", "1: forged_address"}, {"vlan-hop", "1: unknown"},
@@ -106,7 +104,7 @@ TEST_F(VethFabric, with_the_fence_up_every_attempt_is_stopped_by_something_that_
 TEST_F(VethFabric, without_it_the_same_attempts_get_through) {
     FabricReport report;
     const auto all = attempts_with(FabricFence::off, report);
-    EXPECT_EQ(verdict_of(report).is, FabricVerdict::Is::closed) << verdict_of(report).why;
+    EXPECT_EQ(verdict_of(report).found, FabricFound::closed) << verdict_of(report).why;
     for (const char* name : {"forged-mac", "forged-gid", "forged-arp", "vlan-hop", "foreign-tenant",
                              "raw-packet-socket", "raw-ip-socket", "change-mac", "add-address", "foreign-namespace"})
         EXPECT_EQ(all.at(name).end, AttemptEnd::got_through) << name;
@@ -120,7 +118,7 @@ TEST_F(VethFabric, a_guard_with_a_hole_is_found) {
     ASSERT_TRUE(rdma::Nft{}.remove(*guard.space, guard.table));
     const auto found = test_fabric(**rig, FabricFence::on, "nft", Instant{1});
     ASSERT_TRUE(found) << found.error().what;
-    EXPECT_EQ(verdict_of(*found).is, FabricVerdict::Is::open);
+    EXPECT_EQ(verdict_of(*found).found, FabricFound::open);
     EXPECT_THAT(verdict_of(*found).why, HasSubstr("forged-mac"));
 }
 
@@ -153,7 +151,7 @@ TEST_F(VethFabric, a_dead_link_is_no_fence) {
     ASSERT_TRUE(found) << found.error().what;
     EXPECT_TRUE(found->honest_passes);
     EXPECT_EQ(found->attempts.front().end, AttemptEnd::unclear) << found->attempts.front().by;
-    EXPECT_EQ(verdict_of(*found).is, FabricVerdict::Is::proves_nothing) << verdict_of(*found).why;
+    EXPECT_EQ(verdict_of(*found).found, FabricFound::unproven) << verdict_of(*found).why;
 }
 
 // Whatever of this process could hold a namespace or a link: its descriptors, its mounts, its own namespace's links.

@@ -185,7 +185,7 @@ Result<> Functions::find_all() {
         if (auto ok = links->raise((*device)->index); !ok) return ok;
         for (const rdma::VirtualFunction& function : physical->functions)
             known_.push_back({function.address, nic.address, rdma::PciTree::driver_of_functions(physical->driver),
-                              function.number, (*device)->index, rdma::print(link->mac),
+                              function.number, (*device)->index, rdma::print(link->mac), (*device)->name,
                               fmt::format("{}:{}", physical->vendor, physical->device), physical->is_emulated(),
                               pci_.numa_node(function.address), pci_.bridges(function.address),
                               pci_.speed_mbps((*device)->name)});
@@ -268,7 +268,7 @@ std::vector<FunctionRecord> Functions::records() const {
 }
 
 Result<> Functions::attach(Key lease, const std::string& tenant, const FabricPort& port, FabricFence fence) {
-    const std::scoped_lock lock{mutex_};
+    const auto lock = lock_for(port.function);
     const auto found = known(port.function);
     if (!found) return std::unexpected(found.error());
     const Known& one = **found;
@@ -420,7 +420,7 @@ Result<> Functions::dress(const FunctionRecord& record, const rdma::Space& space
 }
 
 Result<> Functions::detach(std::uint16_t function) {
-    const std::scoped_lock lock{mutex_};
+    const auto lock = lock_for(function);
     const auto found = known(function);
     if (!found && function >= known_.size()) return std::unexpected(found.error());
     const Known& one = known_[function];
@@ -465,7 +465,7 @@ Result<> Functions::detach_locked(const Known& one) {
 }
 
 OperationResult Functions::wipe(std::uint16_t function) {
-    const std::scoped_lock lock{mutex_};
+    const auto lock = lock_for(function);
     const auto failed = [](const Error& error) { return OperationResult{.why = error.what + "; " + error.remedy}; };
     const auto found = known(function);
     if (!found) return failed(found.error());
@@ -484,7 +484,7 @@ OperationResult Functions::wipe(std::uint16_t function) {
 }
 
 OperationResult Functions::verify(std::uint16_t function) {
-    const std::scoped_lock lock{mutex_};
+    const auto lock = lock_for(function);
     const auto found = known(function);
     if (!found) return {.why = found.error().what};
     const Known& one = **found;

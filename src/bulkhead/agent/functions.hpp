@@ -13,12 +13,18 @@
 // us detaches what we attached.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "bulkhead/agent/fabric_fence.hpp"
@@ -70,6 +76,18 @@ struct AttachedPort {
 
 struct FunctionRecord;
 
+// Two functions of one NIC: what a test of the fences is made between.
+using FunctionPair = std::array<std::uint16_t, 2>;
+
+// A NIC, as evidence names it.
+struct NicFacts {
+    std::string address, mac, model, driver, firmware;
+    Grade grade = Grade::assumed;
+};
+
+// Leases of the test's two ends. No control plane gives out such keys.
+inline constexpr Key first_test_lease = 1, last_test_lease = 2;
+
 class Functions {
 public:
     static Result<std::unique_ptr<Functions>> open(FunctionsSettings settings);
@@ -96,6 +114,40 @@ public:
     // the NIC shows another MAC than that.
     Result<> check_free(std::uint16_t function) const;
 
+    // ---- for tests of the fences, beside leases (gpu_fences.cpp)
+
+    // Of each NIC two functions that nobody has: neither held, nor with a driver or on record; and, where somebody had
+    // it before in this boot, clean. And why there are none of the other NICs.
+    struct Testable {
+        std::vector<FunctionPair> pairs;
+        std::vector<std::string> why_not;
+    };
+    Testable pairs_to_test(std::span<const std::uint16_t> held, std::span<const std::uint16_t> clean) const;
+    NicFacts nic_of(std::uint16_t function) const;
+
+    // While it lives, nobody but this thread changes these functions: whoever wants to, waits; after `test_patience`
+    // the test is asked to end.
+    class TestHold {
+    public:
+        explicit TestHold(Functions& of) : of_{&of} {}
+        TestHold(TestHold&& other) noexcept : of_{std::exchange(other.of_, nullptr)} {}
+        TestHold& operator=(TestHold&&) = delete;
+        ~TestHold();
+
+    private:
+        Functions* of_;
+    };
+    static constexpr std::chrono::seconds test_patience{45};
+    // `conflict`: one of them is somebody's by now, or a test is under way.
+    Result<TestHold> hold_for_test(FunctionPair pair, std::span<const std::uint16_t> clean);
+    bool test_should_end() const { return end_test_; }
+    void end_tests() { end_test_ = closing_ = true; }  // this one and every later one
+    // What the test leaves is reset, and looked for; afterwards they are as if there had been none. Sentences: what is
+    // left all the same.
+    std::vector<std::string> clean_after_test(FunctionPair pair);
+    // What a test that was killed has left. Numbers of functions that could not be taken back, and why.
+    std::vector<std::pair<std::uint16_t, std::string>> take_back_tests();
+
     // Where a tenant of that lease is started: container::TenantSpec::network_space.
     std::string space_of(Key lease) const;
     Result<std::vector<AttachedPort>> ports_of(Key lease);
@@ -105,7 +157,7 @@ private:
         std::string address, physical, driver;  // the driver that functions get
         std::uint32_t number = 0;
         int physical_link = 0;
-        std::string physical_mac, model;
+        std::string physical_mac, physical_name, model;
         bool is_emulated = false;
         std::optional<std::int64_t> numa_node;
         std::vector<std::string> bridges;
@@ -118,6 +170,9 @@ private:
     Result<> find_all();
     Result<> keep_order();
     Result<const Known*> known(std::uint16_t function) const;
+    std::unique_lock<std::mutex> lock_for(std::uint16_t function);
+    bool is_under_test(std::uint16_t function) const;  // by another thread
+    Result<> check_testable(std::uint16_t function, std::span<const std::uint16_t> clean) const;
     Result<> attach_locked(const Known& known, const FunctionRecord& record, FabricFence fence);
     Result<> detach_locked(const Known& known);
     Result<> give_link(const Known& known, const FunctionRecord& record, const rdma::Space& space);
@@ -137,6 +192,12 @@ private:
     std::vector<Known> known_;
     std::vector<container::Fd> nic_locks_;
     mutable std::mutex mutex_;  // one change at a time: functions of one NIC share its firmware
+
+    mutable std::mutex test_mutex_;  // taken after the other; guards what follows
+    std::condition_variable test_over_;
+    std::optional<FunctionPair> under_test_;
+    std::thread::id tester_;
+    std::atomic<bool> end_test_ = false, closing_ = false;
 };
 
 }  // namespace bulkhead::agent

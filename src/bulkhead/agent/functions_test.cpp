@@ -8,7 +8,9 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "bulkhead/agent/function_record.hpp"
 #include "bulkhead/hw/rdma/tree_test.hpp"
@@ -240,6 +242,62 @@ TEST_F(FakeNic, a_record_that_the_nic_does_not_bear_out_makes_no_function_ours) 
     const auto taken = functions->check_free(0);
     ASSERT_FALSE(taken) << "this NIC shows no such MAC";
     EXPECT_EQ(taken.error().code, Code::conflict);
+}
+
+TEST_F(FakeNic, only_functions_that_nobody_has_are_tested_with) {
+    const std::vector<std::uint16_t> none, both{0, 1}, first{0};
+    const auto pairs = [&](const auto& held, const auto& clean) { return functions->pairs_to_test(held, clean); };
+    ASSERT_EQ(pairs(none, none).pairs.size(), 1u);
+    EXPECT_EQ(pairs(none, none).pairs[0], (FunctionPair{0, 1}));
+    ASSERT_THAT(pairs(first, none).why_not, testing::SizeIs(1));
+    EXPECT_THAT(pairs(first, none).why_not[0], HasSubstr("and 1 of 2 are free: 0000:3b:10.0 is held"));
+    const std::string record = function_record_text(record_for(7, "acme", "0000:3b:10.0", good_port()));
+    folder.write("run/functions/0000:3b:10.0.last", record);
+    EXPECT_THAT(pairs(none, none).pairs, testing::IsEmpty()) << "somebody's, and not wiped since";
+    EXPECT_EQ(pairs(none, first).pairs.size(), 1u) << "wiped since, by the journal";
+    folder.write("run/functions/0000:3b:10.0", record);
+    EXPECT_THAT(pairs(none, both).pairs, testing::IsEmpty()) << "on record as a lease's";
+    EXPECT_FALSE(functions->hold_for_test({0, 1}, both));
+    std::filesystem::remove(folder.root() + "/run/functions/0000:3b:10.0");
+    tree.link("bus/pci/devices/0000:3b:10.1/driver", "../../../bus/pci/drivers/igbvf");
+    EXPECT_THAT(pairs(none, both).pairs, testing::IsEmpty()) << "somebody may be using it";
+}
+
+// A veth is no NIC: what is asked of it fails, but not before the test has let go.
+TEST_F(FakeNic, whoever_wants_a_function_that_is_tested_waits_for_the_end) {
+    const std::vector<std::uint16_t> none;
+    std::atomic<bool> is_over = false, saw_the_end = false;
+    {
+        const auto hold = functions->hold_for_test({0, 1}, none);
+        ASSERT_TRUE(hold) << hold.error().what;
+        EXPECT_FALSE(functions->hold_for_test({0, 1}, none)) << "one test at a time";
+        (void)functions->detach(0);  // whoever tests does not wait for itself
+        std::thread other{[&] {
+            (void)functions->attach(7, "acme", good_port());
+            saw_the_end = is_over.load();
+        }};
+        std::this_thread::sleep_for(std::chrono::milliseconds{200});
+        is_over = true;
+        other.detach();
+    }
+    for (int i = 0; i < 500 && !saw_the_end; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    EXPECT_TRUE(saw_the_end);
+}
+
+TEST_F(FakeNic, what_a_killed_test_has_left_is_taken_back_and_nobody_elses) {
+    FabricPort port = good_port();
+    const auto put = [&](Key lease, const std::string& device, std::uint16_t function) {
+        port.function = function;
+        folder.write("run/functions/" + device, function_record_text(record_for(lease, "selftest-0", device, port)));
+    };
+    put(first_test_lease, "0000:3b:10.0", 0);
+    put(7, "0000:3b:10.1", 1);
+    // This NIC is a cable: what is left of the test cannot be undone there, and is told by its number.
+    const auto stuck = functions->take_back_tests();
+    ASSERT_FALSE(stuck.empty());
+    EXPECT_EQ(stuck[0].first, 0);
+    for (const auto& [function, why] : stuck) EXPECT_EQ(function, 0) << why;
+    EXPECT_TRUE(has_function_record(folder.root() + "/run", 1)) << "a lease's";
 }
 
 TEST_F(FakeNic, what_is_on_record_is_known_without_the_nic) {

@@ -99,6 +99,7 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
                                                           std::move(functions)}};
     if (const auto returned = hardware->return_to_modes(); !returned) return std::unexpected(returned.error());
     hardware->end_unused_daemons();
+    hardware->take_back_tests();
     return hardware;
 }
 
@@ -108,6 +109,8 @@ GpuHardware::~GpuHardware() {
         stopping_ = true;
     }
     drives_->stop();
+    if (functions() != nullptr) functions()->end_tests();
+    if (tester_.joinable()) tester_.join();
     watcher_.join();
     daemons_.join();
     sampler_.join();
@@ -147,7 +150,8 @@ Result<const nvml::Gpu*> GpuHardware::gpu(std::uint16_t index) const {
 // While something is under way, soon: what waits for it is a tenant's lease, or its end.
 std::optional<Instant> GpuHardware::next_due() const {
     constexpr Duration soon{10};
-    return threads_.empty() ? std::nullopt : std::optional{polled_ + soon};
+    const std::scoped_lock lock{mutex_};
+    return threads_.empty() && !testing_ ? std::nullopt : std::optional{polled_ + soon};
 }
 
 Result<> GpuHardware::begin(Instant now, const Operation& operation) {

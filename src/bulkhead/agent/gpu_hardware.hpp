@@ -58,6 +58,9 @@ struct GpuHardwareSettings {
     std::vector<std::string> nics;
     std::optional<Error> no_functions;  // why none can be had, where the host could not be prepared for them
     FunctionsSettings functions{.lock_patience = std::chrono::seconds{30}};  // NICs and folders are filled in
+    // Whether the fences of NICs are attacked by ourselves, and in which VLAN: that and the next are nobody else's.
+    bool test_fabric = true;
+    std::uint16_t test_vlan = 3'900;
     MachineSettings machines;  // of the vm tier; without a URI there is none
 };
 
@@ -74,6 +77,7 @@ public:
     Result<OutputPiece> output(const OutputPlace& place) override;
     Result<std::optional<Telemetry>> telemetry() override;
     std::optional<Instant> next_due() const override;
+    Result<> test_fabric(const FabricTestOrder& order) override;
     // Why tenants have no virtual functions here, though NICs were named. Everything else goes on, and they are looked
     // for again as often as GPUs' health is.
     std::optional<Error> why_no_functions() const;
@@ -155,6 +159,9 @@ private:
     void add_machines(GpuNodeStatus& status) const;
     void look_at_machines(News& news);
 
+    void attack(FunctionPair pair, FabricFence fence, const FabricTestOrder& order);
+    void take_back_tests();
+
     OperationResult wait_until_it_runs(Key lease);
     std::optional<Saved> save(const StopTenant& what);  // nothing: this agent ends
     Result<> take_turns(const StartTenant& what) const;
@@ -196,7 +203,7 @@ private:
     std::set<Key> ended_;                     // whose end was told
     std::map<std::string, Sharing> sharing_;  // by the folder of the device's MPS daemon
 
-    std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;  // guards what follows
     News news_;
     struct Verified {  // of the last wipe, for the Verify that comes next
         unsigned size = 0;
@@ -208,11 +215,12 @@ private:
     std::optional<Telemetry> measured_;
     std::chrono::steady_clock::time_point measured_at_;
     bool stopping_ = false;
+    bool testing_ = false;  // the fences
 
     Instant polled_;                               // or begun something, last
     std::map<std::int64_t, Key> starting_;         // by operation: whose end is not told before their start is
     std::map<std::int64_t, std::thread> threads_;  // by the operation they carry out
-    std::thread watcher_, daemons_, sampler_;
+    std::thread watcher_, daemons_, sampler_, tester_;
 };
 
 }  // namespace bulkhead::agent

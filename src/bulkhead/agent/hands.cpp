@@ -116,6 +116,11 @@ Result<std::optional<Telemetry>> Hands::telemetry() {
     return std::move(measures->newest);
 }
 
+Result<> Hands::test_fabric(const FabricTestOrder& order) {
+    if (auto begun = ask<hands::Begun>(hands::AttackFences{order}); !begun) return std::unexpected(begun.error());
+    return {};
+}
+
 Result<Hardware::News> Hands::poll(Instant now) {
     auto polled = ask<hands::Polled>(hands::Poll{now});
     if (!polled) return std::unexpected(polled.error());

@@ -44,6 +44,7 @@ public:
     Result<News> poll(Instant now) override;
     Result<OutputPiece> output(const OutputPlace& place) override;
     Result<std::optional<Telemetry>> telemetry() override;
+    Result<> test_fabric(const FabricTestOrder& order) override;
     std::optional<Instant> next_due() const override { return due_; }
 
     bool have_network() const { return met_.has_network; }

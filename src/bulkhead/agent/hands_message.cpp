@@ -19,7 +19,13 @@ void fields(auto& a, Of<Error> auto& v) {
     }
     a(v.what, v.remedy);
 }
-void fields(auto& a, Of<agent::Hardware::News> auto& v) { a(v.results, v.faults, v.exits, v.notes, v.stock_changed); }
+void fields(auto& a, Of<evidence::FabricAttempt> auto& v) { described(a, v); }
+void fields(auto& a, Of<evidence::FabricStatement> auto& v) { described(a, v); }
+void fields(auto& a, Of<agent::FabricTestOrder> auto& v) { a(v.ticket, v.held, v.clean); }
+void fields(auto& a, Of<agent::hands::AttackFences> auto& v) { a(v.order); }
+void fields(auto& a, Of<agent::Hardware::News> auto& v) {
+    a(v.results, v.faults, v.exits, v.notes, v.stock_changed, v.fabric, v.fabric_given_up);
+}
 void fields(auto&, Of<agent::hands::Meet> auto&) {}
 void fields(auto&, Of<agent::hands::TakeStock> auto&) {}
 void fields(auto& a, Of<agent::hands::Begin> auto& v) { a(v.now, v.operation); }
@@ -135,6 +141,13 @@ Result<Request> read_request(std::string_view bytes) { return read<Request>(byte
 Result<> check(const ReadOutput& output) {
     if (output.place.from < 0) return refuse("output is read from below its first byte");
     return check_lease(output.place.lease);
+}
+
+Result<> check(const AttackFences& attack) {
+    if (attack.order.ticket < 0) return refuse("the ticket of a test is negative");
+    if (attack.order.held.size() > wire::devices_max || attack.order.clean.size() > wire::devices_max)
+        return refuse(fmt::format("no node has more than {} functions", wire::devices_max));
+    return {};
 }
 
 Result<> check(const Begin& begin) {

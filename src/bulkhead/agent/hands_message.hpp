@@ -27,7 +27,10 @@ struct ReadOutput {  // what has a tenant's command printed?
     OutputPlace place;
 };
 struct ReadTelemetry {};  // what do you measure of the devices?
-using Request = std::variant<Meet, TakeStock, Begin, Poll, ReadOutput, ReadTelemetry>;
+struct AttackFences {     // between two functions that are not among those held
+    FabricTestOrder order;
+};
+using Request = std::variant<Meet, TakeStock, Begin, Poll, ReadOutput, ReadTelemetry, AttackFences>;
 
 struct Met {
     Grade grade{};
@@ -55,6 +58,7 @@ Result<Request> read_request(std::string_view bytes);  // `invalid`: no request
 // from was somebody else's.
 Result<> check(const Begin& begin);
 Result<> check(const ReadOutput& output);
+Result<> check(const AttackFences& attack);
 Result<Answer> read_answer(std::string_view bytes);
 
 }  // namespace bulkhead::agent::hands

@@ -15,6 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (const auto* begin = std::get_if<agent::hands::Begin>(&*request))
             if (const auto sound = agent::hands::check(*begin); !sound)
                 invariant(sound.error().code == Code::invalid, "a limit that is broken says so");
+        if (const auto* attack = std::get_if<agent::hands::AttackFences>(&*request))
+            if (const auto sound = agent::hands::check(*attack); !sound)
+                invariant(sound.error().code == Code::invalid, "a limit that is broken says so");
     } else {
         invariant(!request.error().what.empty(), "an error has words");
     }

@@ -91,6 +91,25 @@ TEST(HandsMessage, what_is_measured_arrives_as_it_was) {
     EXPECT_FALSE(std::get<Measures>(*none).newest);
 }
 
+TEST(HandsMessage, a_test_of_the_fences_is_asked_for_and_told) {
+    const FabricTestOrder order{.ticket = 7, .held = {0, 3}, .clean = {1, 2}};
+    const auto asked = read_request(to_bytes(Request{AttackFences{order}}));
+    ASSERT_TRUE(asked) << asked.error().what;
+    EXPECT_EQ(std::get<AttackFences>(*asked).order, order);
+    EXPECT_TRUE(check(AttackFences{order}));
+    EXPECT_FALSE(check(AttackFences{{.ticket = -1, .held = {}, .clean = {}}}));
+    EXPECT_FALSE(check(AttackFences{{.ticket = 1, .held = std::vector<std::uint16_t>(5'000), .clean = {}}}));
+    Polled polled;
+    evidence::FabricStatement& found = polled.news.fabric.emplace_back();
+    found.nic = "0000:3b:00.0";
+    found.attempts = {{"forged-mac", "a frame", AttemptEnd::got_through, {}}};
+    polled.news.fabric_given_up.push_back({.ticket = 7, .why = "a lease wants it", .evidence = {}});
+    const auto answer = read_answer(to_bytes(Answer{polled}));
+    ASSERT_TRUE(answer) << answer.error().what;
+    EXPECT_EQ(std::get<Polled>(*answer).news.fabric, polled.news.fabric);
+    EXPECT_EQ(std::get<Polled>(*answer).news.fabric_given_up, polled.news.fabric_given_up);
+}
+
 TEST(HandsMessage, each_operation_arrives_as_it_was) {
     for (const auto& what : all_operations()) {
         const std::string bytes = begin_of(what);

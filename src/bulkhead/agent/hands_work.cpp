@@ -52,6 +52,13 @@ public:
         if (!newest) return std::move(newest.error());
         return hands::Measures{*std::move(newest)};
     }
+    hands::Answer answer(const hands::AttackFences& attack) {
+        if (auto sound = hands::check(attack); !sound) return std::move(sound.error());
+        auto begun = hardware_.test_fabric(attack.order);
+        if (begun) return hands::Begun{};
+        if (begun.error().code == Code::unavailable) begun.error().code = Code::corrupt;  // we are not gone
+        return std::move(begun.error());
+    }
     hands::Answer answer(const hands::Poll& poll) {
         auto news = hardware_.poll(poll.now);
         if (!news) return std::move(news.error());

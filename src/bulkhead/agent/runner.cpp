@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace bulkhead::agent {
@@ -31,7 +32,32 @@ Result<std::unique_ptr<Runner>> Runner::open(RunnerSettings settings, evidence::
     runner->boot_ = runner->hardware_->boot_id();
     if (const auto carried = runner->carry(now, runner->executor_.resume(now, runner->boot_)); !carried)
         return std::unexpected(carried.error());
+    // Before anybody is offered a function; it goes on beside whatever comes.
+    if (const auto begun = runner->test_fabric(0); !begun) {
+        if (begun.error().code == Code::unavailable) return std::unexpected(begun.error());
+        if (begun.error().code != Code::not_found)
+            runner->notes_.push_back(fmt::format("the fences are not tested now: {}", begun.error().what));
+    }
     return runner;
+}
+
+// By what the journal says: a function that a lease has, or that waits for its wipe, is none to test with.
+Result<> Runner::test_fabric(Key ticket) {
+    FabricTestOrder order{.ticket = ticket, .held = {}, .clean = {}};
+    const Ledger& ledger = executor_.ledger();
+    std::set<std::uint16_t> held;
+    const auto note = [&](const std::vector<UnitId>& units) {
+        for (const UnitId& unit : units)
+            if (unit.kind == UnitKind::vf) held.insert(unit.device);
+    };
+    for (const auto& [key, lease] : ledger.leases) note(units_of(lease.order));
+    for (const auto& [key, wipe] : ledger.wipes) note(units_of(wipe.task));
+    for (const auto& [device, why] : ledger.faulty)
+        if (device.kind == UnitKind::vf) held.insert(device.device);
+    order.held.assign(held.begin(), held.end());
+    for (const auto& [unit, known] : ledger.units)
+        if (unit.kind == UnitKind::vf && known.clean && !held.contains(unit.device)) order.clean.push_back(unit.device);
+    return hardware_->test_fabric(order);
 }
 
 // Whoever ended over one odd order would be given it again by the journal, and never do anything else.
@@ -61,6 +87,12 @@ Result<> Runner::carry_out(Instant now, const Outcome& outcome, std::vector<Oper
         notes_.push_back(fmt::format("operation {} was not begun: {}", operation.number, why.what));
         refused.push_back({.number = operation.number, .why = why.what, .untouched = true});
     }
+    if (outcome.test_fabric)
+        if (const auto begun = test_fabric(*outcome.test_fabric); !begun) {
+            if (begun.error().code == Code::unavailable) return broken(begun.error());
+            const Outcome told = executor_.on_no_fabric_test(*outcome.test_fabric, begun.error().what);
+            if (const auto carried = carry_out(now, told, refused); !carried) return carried;
+        }
     for (const Report& report : outcome.reports) deliver_(report);
     if (const auto compacted = compact_if_large(); !compacted) return broken(compacted.error());
     return {};
@@ -111,6 +143,15 @@ Result<> Runner::poll(Instant now) {
     }
     for (const FaultReport& fault : news->faults)
         if (const auto carried = carry(now, executor_.on_fault(now, fault)); !carried) return carried;
+    for (evidence::FabricStatement& found : news->fabric)
+        if (const auto carried = carry(now, executor_.on_fabric_tested(std::move(found))); !carried) return carried;
+    for (FabricTestReport& not_made : news->fabric_given_up) {
+        notes_.push_back(fmt::format("a test of the fences was given up: {}", not_made.why));
+        if (not_made.ticket == 0) continue;
+        if (const auto carried = carry(now, executor_.on_no_fabric_test(not_made.ticket, std::move(not_made.why)));
+            !carried)
+            return carried;
+    }
     for (const TenantExit& exit : news->exits)
         if (const auto carried = carry(now, executor_.on_exit(now, exit)); !carried) return carried;
     return carry(now, executor_.tick(now));

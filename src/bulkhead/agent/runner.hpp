@@ -65,6 +65,7 @@ private:
            Deliver deliver);
     Result<> carry(Instant now, const Outcome& outcome);
     Result<> carry_out(Instant now, const Outcome& outcome, std::vector<OperationResult>& refused);
+    Result<> test_fabric(Key ticket);
     Result<> compact_if_large();
 
     RunnerSettings settings_;

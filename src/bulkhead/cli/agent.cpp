@@ -41,6 +41,7 @@ struct AgentOptions {
     std::int64_t grace_seconds = 10;
     std::string erase = print(ErasePolicy{});
     bool enrol_only = false;
+    bool no_fabric_selftest = false;
 };
 
 // What a usual machine with these GPUs can do, so that a simulated one is worth asking.
@@ -125,6 +126,8 @@ Result<std::unique_ptr<agent::Hands>> start_hands(const AgentOptions& options) {
     for (const std::string& nic : gpu.nics) words.insert(words.end(), {"--tenant-nic", nic});
     words.insert(words.end(), {"--nft", gpu.functions.nft});
     if (gpu.functions.soft_roce) words.emplace_back("--soft-roce");
+    if (options.no_fabric_selftest) words.emplace_back("--no-fabric-selftest");
+    words.insert(words.end(), {"--selftest-vlan", std::to_string(gpu.test_vlan)});
     if (!gpu.time_slice.empty()) words.insert(words.end(), {"--time-slice", gpu.time_slice});
     return agent::Hands::start(words, asked_to_stop);
 }
@@ -277,6 +280,12 @@ void add_agent(Command program, Context& context) {
         .type_name("PROGRAM");
     command.add_flag("--soft-roce", options->gpu.functions.soft_roce,
                      "Give each function an RDMA device in software: for machines whose NICs have none.");
+    command.add_flag("--no-fabric-selftest", options->no_fabric_selftest,
+                     "Do not attack the fences of these NICs when the agent starts, nor when somebody asks.");
+    command
+        .add_option("--selftest-vlan", options->gpu.test_vlan,
+                    "In which VLAN they are attacked: this and the next must be nobody's. Default: 3900.")
+        .type_name("VLAN");
     command
         .add_option("--nvidia-smi", options->gpu.smi,
                     "Resets GPUs and sets time slices, where that is wanted. Default: nvidia-smi.")

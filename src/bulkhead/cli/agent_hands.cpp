@@ -116,9 +116,12 @@ void add_agent_hands(Command program, Context& context) {
         .type_name("PCI[=COUNT]");
     command.add_option("--nft", settings->functions.nft, "The nftables program.").type_name("PROGRAM");
     command.add_flag("--soft-roce", settings->functions.soft_roce, "RDMA in software on each function.");
+    auto no_test = std::make_shared<bool>(false);
+    command.add_flag("--no-fabric-selftest", *no_test, "Do not attack the fences.");
+    command.add_option("--selftest-vlan", settings->test_vlan, "Where they are attacked.").type_name("VLAN");
     auto grace_seconds = std::make_shared<std::int64_t>(settings->grace.ms / 1000);
     command.add_option("--grace", *grace_seconds, "Between SIGTERM and SIGKILL.").type_name("SECONDS");
-    command.callback([settings, grace_seconds, methods, &context] {
+    command.callback([settings, grace_seconds, methods, no_test, &context] {
         const auto policy = parse_erase_policy(*methods);
         if (!policy) {
             context.status = report(context, Error{Code::invalid, fmt::format("\"{}\" is no list of methods", *methods),
@@ -126,6 +129,7 @@ void add_agent_hands(Command program, Context& context) {
             return;
         }
         settings->drives.erase.policy = *policy;
+        settings->test_fabric = !*no_test;
         settings->grace = Duration{*grace_seconds * 1000};
         context.status = run_hands(*settings, context);
     });

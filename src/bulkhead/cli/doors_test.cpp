@@ -58,6 +58,7 @@ const std::map<std::string, Expected> expected{
     {"drain", {"ynnnnn", ""}},
     {"undrain", {"ynnnnn", ""}},
     {"repair", {"nynnnn", ""}},
+    {"testFabric", {"ynnnnn", ""}},
     {"revoke", {"yynnnn", ""}},
     {"freeze", {"yynnnn", "yynmmm"}},
     {"thaw", {"yynnnn", "yynmmm"}},

@@ -7,6 +7,7 @@
 #include <map>
 #include <ostream>
 
+#include "bulkhead/cli/selftest_node.hpp"
 #include "bulkhead/cli/terminal.hpp"
 #include "bulkhead/gpu/amd.hpp"
 #include "bulkhead/gpu/board.hpp"
@@ -109,6 +110,11 @@ void print_node(std::ostream& out, const GpuNode& node, const std::map<std::stri
         out << "  " << painted(near, dim, colour) << '\n';
     if (node.status.profilingRestricted == false)
         out << painted("  its driver lets every process read performance counters", yellow, colour) << '\n';
+    for (const NodeFabricTest& test : node.status.fabricTests)
+        out << fmt::format("  fences of {}{}: {}\n", test.nic, test.fence == FabricFence::nic ? " alone" : "",
+                           painted(fence_text(test), paint_of(test.found), colour));
+    for (const std::string& nic : untested_nics(node.status, FabricFence::on))
+        out << fmt::format("  fences of {}: {}\n", nic, painted("not tested", yellow, colour));
     std::int64_t index = 0;
     for (std::size_t i = 0; i < node.status.gpus.size();) {
         const NodeGpus& gpu = node.status.gpus[i];

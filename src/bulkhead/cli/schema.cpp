@@ -49,7 +49,7 @@ void add_schema(Command program, Context& context) {
         "Examples:\n"
         "  bulkhead schema Tenant                      one kind\n"
         "  bulkhead schema certificate                 what leaves the house as evidence: certificate, certificates,\n"
-        "                                              record, wipe-statement, log-keys\n"
+        "                                              record, wipe-statement, fabric-statement, log-keys\n"
         "  bulkhead schema > bulkhead.schema.json      all kinds, for an editor's settings\n\n"
         "Exit status:\n"
         "  0  printed\n"

@@ -7,6 +7,7 @@
 #include "bulkhead/agent/fabric_selftest.hpp"
 #include "bulkhead/cli/clock.hpp"
 #include "bulkhead/cli/door.hpp"
+#include "bulkhead/cli/selftest_node.hpp"
 #include "bulkhead/cli/terminal.hpp"
 
 namespace bulkhead::cli {
@@ -19,6 +20,7 @@ struct SelftestOptions {
     std::string output = "table";
     std::string nft = "nft";
     std::vector<std::string> nics;
+    std::string node;
     bool soft_roce = false;
     std::string folder = "/run/bulkhead/selftest";
 };
@@ -54,7 +56,7 @@ Result<agent::FabricFence> fence_of(const std::string& text) {
     return fail(Code::invalid, fmt::format("'{}' is no fence", text), "say on, nic or off");
 }
 
-Result<std::unique_ptr<agent::FabricRig>> open_functions(const SelftestOptions& options, agent::FabricFence fence) {
+Result<std::unique_ptr<agent::Functions>> open_functions(const SelftestOptions& options) {
     agent::FunctionsSettings settings{
         .nics = {}, .run_folder = options.folder, .nft = options.nft, .soft_roce = options.soft_roce};
     for (const std::string& text : options.nics) {
@@ -63,18 +65,35 @@ Result<std::unique_ptr<agent::FabricRig>> open_functions(const SelftestOptions& 
         settings.nics.push_back(std::move(*nic));
     }
     auto functions = agent::Functions::open(std::move(settings));
-    if (!functions) return std::unexpected(functions.error());
-    return agent::make_function_rig(fence, std::move(*functions));
+    if (functions && (*functions)->size() < 2)
+        return fail(Code::exhausted,
+                    fmt::format("the test takes two functions, and there are {}", (*functions)->size()),
+                    "name a NIC with two: --tenant-nic 0000:3b:00.0=2");
+    return functions;
 }
 
-int run_selftest(const SelftestOptions& options, Context& context) {
+int run_selftest(const SelftestOptions& options, const DoorOptions& door, Context& context) {
     const auto fence = fence_of(options.fence);
     if (!fence) return complain(context, bad_input, fence.error());
+    if (!options.node.empty()) {
+        if (options.veth || !options.nics.empty() || *fence != FabricFence::on)
+            return complain(context, bad_input,
+                            {Code::invalid, "another node chooses its own ends, and tests both settings of its fences",
+                             "say --node alone"});
+        return test_node_fences({options.node, options.output}, door, context);
+    }
     if (options.veth == !options.nics.empty())
         return complain(context, bad_input,
                         {Code::invalid, "which two ends to test between is not said, or said twice",
                          "say --veth, or --tenant-nic with a NIC that has two virtual functions"});
-    auto rig = options.veth ? agent::make_veth_rig(*fence, options.nft) : open_functions(options, *fence);
+    std::unique_ptr<agent::Functions> functions;  // outlive the rig
+    if (!options.veth) {
+        auto opened = open_functions(options);
+        if (!opened) return report(context, opened.error());
+        functions = *std::move(opened);
+    }
+    auto rig =
+        options.veth ? agent::make_veth_rig(*fence, options.nft) : agent::make_function_rig(*fence, *functions, {0, 1});
     if (!rig) return report(context, rig.error());
     const auto found = agent::test_fabric(**rig, *fence, options.nft, clock_now());
     if (!found) return report(context, found.error());
@@ -83,12 +102,12 @@ int run_selftest(const SelftestOptions& options, Context& context) {
         context.out << agent::fabric_report_text(*found) << '\n';
     else
         print_attempts(*found, verdict, context);
-    switch (verdict.is) {
-        case agent::FabricVerdict::Is::closed:
+    switch (verdict.found) {
+        case FabricFound::closed:
             return done;
-        case agent::FabricVerdict::Is::open:
+        case FabricFound::open:
             return refused;
-        case agent::FabricVerdict::Is::proves_nothing:
+        case FabricFound::unproven:
             break;
     }
     if (options.output == "json") context.err << verdict.why << '\n';
@@ -109,7 +128,8 @@ void add_selftest(Command program, Context& context) {
         "Examples:\n"
         "  bulkhead selftest fabric --veth                two cables in a bridge, on any machine, as root\n"
         "  bulkhead selftest fabric --veth --fence off    the control: everything must get through\n"
-        "  bulkhead selftest fabric --tenant-nic 0000:3b:00.0=2 --fence nic    what this NIC stops by itself\n\n"
+        "  bulkhead selftest fabric --tenant-nic 0000:3b:00.0=2 --fence nic    what this NIC stops by itself\n"
+        "  bulkhead selftest fabric --node node-17        a node of the fleet does it, and signs what it finds\n\n"
         "Exit status:\n"
         "  0  all was stopped; with the fence off: all got through, as it must\n"
         "  1  it could not be tried, or proves nothing\n"
@@ -134,7 +154,13 @@ void add_selftest(Command program, Context& context) {
     fabric.add_option("-o,--output", options->output, "table or json. Default: table.")
         .one_of({"table", "json"})
         .type_name("FORMAT");
-    fabric.callback([options, &context] { context.status = run_selftest(*options, context); });
+    fabric
+        .add_option("--node", options->node,
+                    "Ask the server to have this node do it, on functions that nobody has. It ends as a signed record "
+                    "in the log.")
+        .type_name("NAME");
+    auto door = add_door(fabric);
+    fabric.callback([options, door, &context] { context.status = run_selftest(*options, *door, context); });
 }
 
 }  // namespace bulkhead::cli

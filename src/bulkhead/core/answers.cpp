@@ -35,7 +35,12 @@ std::string explain(Turn& turn, WorkloadRun& workload) {
     if (status.since) out.member("since", print(*status.since));
     if (!status.lease.empty()) out.member("lease", status.lease);
     write_reasons(out, turn, workload);
-    Decision decision = turn.state.compiler->compile(workload.object, turn.audience());
+    std::vector<std::string> placed;
+    if (const auto lease = turn.state.leases.find(workload.lease); lease != turn.state.leases.end())
+        for (const Part& part : lease->second.parts)
+            if (const auto node = turn.state.nodes.find(part.node); node != turn.state.nodes.end())
+                placed.push_back(node->second.object.metadata.name);
+    Decision decision = turn.state.compiler->compile(workload.object, turn.audience(), Written::in_full, placed);
     // When the fleet was last declared anew is the operator's to know.
     if (turn.audience() == Audience::tenant) std::visit([&](auto& made) { made.asOf = turn.now; }, decision);
     if (const Contract* contract = std::get_if<Contract>(&decision)) {

@@ -323,6 +323,7 @@ Effects Core::start(Instant now) {
         }
     }
     if (state.settings.last_clock > Instant{}) doubt_coverage(turn, state.settings.last_clock);
+    if (state.settings.restored) forget_fabric_tests(turn);
     if (state.settings.restored && !state.restoring) {
         state.restoring = true;
         state.standing_changed = true;

@@ -59,6 +59,10 @@ struct Repair {
     std::int64_t device = 0;
     std::string why;
 };
+// A node is to attack its own fences, between functions that nobody has.
+struct TestFabric {
+    std::string node;
+};
 // A node is admitted: its evidence key goes into the log. Again with another key: rotation.
 struct Enrol {
     std::string node;
@@ -121,7 +125,8 @@ struct Command {
     std::string actor;          // who asks, for the log: "admin", "tenant:acme/alice"
     std::variant<command::Apply, command::Delete, command::Drain, command::Freeze, command::Hold, command::Repair,
                  command::Enrol, command::Renew, command::Revoke, command::NoteToken, command::NoteAccess,
-                 command::RotateLogKey, command::Explain, command::Queue, command::SetCompliance, command::CorrectUsage>
+                 command::RotateLogKey, command::Explain, command::Queue, command::SetCompliance, command::CorrectUsage,
+                 command::TestFabric>
         what;
     Rights rights = Rights::everything();  // of whoever asks
 };

@@ -292,6 +292,7 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     lease.object.status = GpuLeaseStatus{.phase = LeasePhase::preparing, .gpus = gpus, .boundAt = turn.now};
     lease.object.status->metered = metered_of(state, contract, spec);
     give_ports(turn, lease);
+    disclose_fences(turn, lease);
     turn.touch(lease.object, key);
     for (const Part& part : lease.parts) {
         NodeRun& node = state.nodes.at(part.node);

@@ -103,7 +103,7 @@ void fit_devices(Turn& turn, NodeRun& node, std::vector<Device>& list, UnitKind 
                         {.kind = kind, .device = static_cast<std::uint16_t>(i), .why = "the node no longer has it"});
 }
 
-void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory) {
+void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory, const std::string& boot) {
     std::vector<std::size_t> gpus;
     for (const NodeGpus& group : inventory.gpus)
         gpus.insert(gpus.end(), static_cast<std::size_t>(group.count), slices_of(group.model));
@@ -140,6 +140,7 @@ void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory) {
             by_word && trust_raising.contains(capability.name) ? std::optional{turn.now} : std::nullopt;
     }
     for (NodeGpus& group : inventory.gpus) group.slices.clear(), group.draining.clear();
+    keep_fabric_tests(node, inventory, boot);
     GpuNodeStatus before = node.object.status;
     for (DetectedCapability& capability : before.capabilities)
         if (capability.verifiedAt) capability.verifiedAt = turn.now;
@@ -307,6 +308,9 @@ void send_orders(Turn& turn, NodeRun& node) {
                                (!node.leases.contains(unit.lease) && !node.strays.contains(unit.lease));
                     })};
     if (!others.wipes.empty()) send(turn, node, std::move(others));
+    if (const auto& request = node.object.status.fabricTestRequest;
+        request && !request->answered && node.protocol >= agent_protocol_fabric_test)
+        send(turn, node, TestFabric{request->ticket});
 }
 
 void on_hello(Turn& turn, const AgentHello& event) {
@@ -344,7 +348,7 @@ void on_hello(Turn& turn, const AgentHello& event) {
     turn.effects.welcomes.push_back({event.node, event.session});
     advance(*node, NodeEvent::hello);
     const std::int64_t first_leaf = state.log_size;
-    take_inventory(turn, *node, event.hello.inventory);
+    take_inventory(turn, *node, event.hello.inventory, event.hello.boot_id);
     doubt_what_it_forgot(turn, *node, event.hello);
     node->strays.clear();
     take_ports(turn, *node, event.hello.ports);
@@ -385,6 +389,8 @@ void on_report(Turn& turn, const AgentReport& event) {
                 on_lease_report(turn, *node, what);
             else if constexpr (std::same_as<T, WipeReport>)
                 on_wipe_report(turn, *node, what);
+            else if constexpr (std::same_as<T, FabricTestReport>)
+                on_fabric_report(turn, *node, what);
             else
                 on_fault_report(turn, *node, what);
         },

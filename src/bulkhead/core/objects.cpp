@@ -63,7 +63,8 @@ void show_object(Core::State& state, const Command& command, const Effects& effe
             } else if constexpr (std::same_as<T, command::Freeze> || std::same_as<T, command::Hold>) {
                 show(stored<Tenant>(state, what.tenant));
             } else if constexpr (std::same_as<T, command::Drain> || std::same_as<T, command::Repair> ||
-                                 std::same_as<T, command::Enrol> || std::same_as<T, command::Revoke>) {
+                                 std::same_as<T, command::TestFabric> || std::same_as<T, command::Enrol> ||
+                                 std::same_as<T, command::Revoke>) {
                 show(stored<GpuNode>(state, what.node));
             } else if constexpr (std::same_as<T, command::Delete>) {
                 if (what.kind != ObjectKind::workload) return;
@@ -106,6 +107,8 @@ void on_command(Turn& turn, const Command& command) {
                 on_hold(turn, what, answer);
             } else if constexpr (std::same_as<T, command::Repair>) {
                 on_repair(turn, what, answer);
+            } else if constexpr (std::same_as<T, command::TestFabric>) {
+                on_test_fabric(turn, what, answer);
             } else if constexpr (std::same_as<T, command::Enrol>) {
                 on_enrol(turn, what, answer);
             } else if constexpr (std::same_as<T, command::Renew>) {

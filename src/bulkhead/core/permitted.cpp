@@ -158,6 +158,8 @@ Result<> permitted_to_delete(const Core::State& state, const Rights& rights, con
 
 Result<> permitted(const Rights& rights, const decltype(Command::what)& what) {
     if (std::holds_alternative<command::Drain>(what)) return needs(rights, Permission::manage_nodes, "draining a node");
+    if (std::holds_alternative<command::TestFabric>(what))
+        return needs(rights, Permission::manage_nodes, "testing a node's fences");
     if (std::holds_alternative<command::Repair>(what))
         return needs(rights, Permission::lift_quarantine, "lifting a quarantine");
     if (std::holds_alternative<command::RotateLogKey>(what))

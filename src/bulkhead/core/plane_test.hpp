@@ -93,6 +93,13 @@ public:
         carry(name, nodes[name]->executor->on_exit(now, exit));
     }
 
+    void tested(const std::string& name, evidence::FabricStatement found) {
+        carry(name, nodes[name]->executor->on_fabric_tested(std::move(found)));
+    }
+    void not_tested(const std::string& name, Key ticket, const std::string& why) {
+        carry(name, nodes[name]->executor->on_no_fabric_test(ticket, why));
+    }
+
     Answer ask(decltype(Command::what) what) {
         event(Command{++requests_, "test", std::move(what), rights});
         return answers[requests_];

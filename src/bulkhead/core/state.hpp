@@ -1,8 +1,8 @@
 // Everything the control plane knows, and the one turn in which an event changes it. The parts of the core are
 // functions over a Turn: objects.cpp (what callers command), apply.cpp (what they declare), leases.cpp (the life of a
 // lease), gate.cpp (units and wipes), drains.cpp (GPUs that take nobody new), nodes.cpp (sessions, reports, silence),
-// certificates.cpp (which of a node's are good), cycle.cpp (placing work), answers.cpp (questions), permitted.cpp (who
-// may do what to whose).
+// certificates.cpp (which of a node's are good), fabric_tests.cpp (what its own attacks on its fences found), cycle.cpp
+// (placing work), answers.cpp (questions), permitted.cpp (who may do what to whose).
 #pragma once
 
 #include <fmt/core.h>
@@ -242,6 +242,14 @@ void take_ports(Turn& turn, NodeRun& node, const std::vector<KnownPort>& ports);
 void function_wiped(Turn& turn, const NodeRun& node, std::uint16_t function);
 void tenant_gone(Turn& turn, const std::string& tenant);
 void retire_without_tenants(Turn& turn);  // after loading
+
+// fabric_tests.cpp
+void on_fabric_report(Turn& turn, NodeRun& node, const FabricTestReport& report);
+void on_test_fabric(Turn& turn, const command::TestFabric& wanted, Answer& answer);
+// What still speaks of the node as it is now: of NICs that it has, in this boot (empty: it does not say).
+void keep_fabric_tests(const NodeRun& node, GpuNodeStatus& inventory, const std::string& boot);
+void forget_fabric_tests(Turn& turn);               // a backup may have forgotten newer ones: they are asked for anew
+void disclose_fences(Turn& turn, LeaseRun& lease);  // in its status, as far as they are known now
 
 // leases.cpp
 void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding);

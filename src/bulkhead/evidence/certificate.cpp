@@ -1,6 +1,6 @@
 #include "bulkhead/evidence/certificate.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -178,6 +178,46 @@ Result<WipeStatement> statement_of(const Record& record, const PublicKey& key) {
     return statement;
 }
 
+Result<FabricStatement> fabric_statement_of(const Record& record, const PublicKey& key) {
+    if (const Result<> signed_ = verify_statement(key, *record.evidence); !signed_)
+        return within(fmt::format("the statement of node {}", record.node), signed_.error());
+    Result<FabricStatement> statement = read_fabric_statement(record.evidence->statement);
+    if (!statement) return statement;
+    const std::string nic = "nic " + statement->nic;
+    const Agreement pairs[] = {{"node", record.node, statement->node}, {"unit", record.unit, nic}};
+    if (const Result<> same = agree("the record is about", pairs, "the signed statement says"); !same)
+        return std::unexpected(same.error());
+    if (record.grade != statement->grade)
+        return mismatch(fmt::format("the record is graded {}, and the signed statement {}",
+                                    record.grade ? word(*record.grade) : "not at all", word(statement->grade)));
+    const NodeFabricTest test = summary_of(*statement, record.evidence->statement);
+    const auto found = record.detail.find("found");
+    if (found == record.detail.end() || found->second != word(test.found))
+        return mismatch(
+            fmt::format("the record does not say what the signed statement comes to: {}", word(test.found)));
+    return statement;
+}
+
+void say_what_was_tested(Verified& verified) {
+    const FabricStatement& of = *verified.fabric;
+    const NodeFabricTest test = summary_of(of, verified.record.evidence->statement);
+    const auto names = [](const std::vector<std::string>& all) { return fmt::format("{}", fmt::join(all, ", ")); };
+    verified.proven.push_back(fmt::format(
+        "node {} signed, with key {}, that it attacked the fences of NIC {} ({}, fence {}), and that they are {}",
+        of.node, key_id(*verified.node_key), of.nic, of.between.empty() ? "no two ends" : of.between, word(of.fence),
+        word(test.found)));
+    verified.proven.push_back("that key had been added to the log for this node before");
+    if (!test.stopped.empty()) verified.proven.push_back("stopped: " + names(test.stopped));
+    if (!test.through.empty()) verified.proven.push_back("GOT THROUGH: " + names(test.through));
+    if (!test.why.empty()) verified.not_proven.push_back("that anything was stopped by a fence: " + test.why);
+    if (!test.unclear.empty()) verified.not_proven.push_back("by which fence these failed: " + names(test.unclear));
+    if (!test.untried.empty()) verified.not_proven.push_back("anything of what was not tried: " + names(test.untried));
+    verified.not_proven.push_back(fmt::format("more than its grade says: the result is known as {}", word(of.grade)));
+    verified.not_proven.emplace_back(
+        "that the node's key had not been retired before: read the log, or ask its operator");
+    verified.not_proven.emplace_back("that the fences were the same before or after, or of other functions of the NIC");
+}
+
 void say_what_is_proven(Verified& verified) {
     const Record& record = verified.record;
     verified.proven.push_back(fmt::format("the log {} holds this record ({}) at leaf {} of the {} it has signed for",
@@ -188,6 +228,7 @@ void say_what_is_proven(Verified& verified) {
             "anything about hardware: this was {}, {}", word(*record.grade),
             verified.lab ? fmt::format("and is signed with the lab's key {}", print(*verified.lab))
                          : std::string{"and signed with the log's own key, as was done before labs had one"}));
+    if (verified.fabric) return say_what_was_tested(verified);
     if (!verified.statement) {
         verified.not_proven.emplace_back("that anything was wiped: this certificate shows only what was recorded");
         return;
@@ -261,6 +302,14 @@ Result<Verified> verify_certificate(const Certificate& certificate, const LogKey
         if (!statement) return std::unexpected(statement.error());
         verified.node_key = *key;
         verified.statement = std::move(*statement);
+    } else if (verified.record.kind == RecordKind::fabric_tested) {
+        if (!verified.record.evidence) return mismatch("the record says tested, and no node has signed for it");
+        const Result<PublicKey> key = key_for(certificate, verified.record, verified.checkpoint);
+        if (!key) return std::unexpected(key.error());
+        Result<FabricStatement> statement = fabric_statement_of(verified.record, *key);
+        if (!statement) return std::unexpected(statement.error());
+        verified.node_key = *key;
+        verified.fabric = std::move(*statement);
     } else if (certificate.key) {
         return mismatch(fmt::format("a record of kind {} needs no key, and the certificate brings one",
                                     word(verified.record.kind)));

@@ -12,6 +12,7 @@
 
 #include "bulkhead/base/hash.hpp"
 #include "bulkhead/evidence/checkpoint.hpp"
+#include "bulkhead/evidence/fabric_statement.hpp"
 #include "bulkhead/evidence/lab_key.hpp"
 #include "bulkhead/evidence/pseudonym.hpp"
 #include "bulkhead/evidence/record.hpp"
@@ -98,6 +99,7 @@ struct Verified {
     std::uint64_t index = 0;
     Checkpoint checkpoint;                   // which log, and how large it was
     std::optional<WipeStatement> statement;  // set: a wipe is proven, not only that a record is in the log
+    std::optional<FabricStatement> fabric;   // set: a node's test of its fences is proven
     std::optional<PublicKey> node_key;       // that signed the statement
     bool of_lab = false;                     // not about hardware; seen only where that was accepted
     std::optional<VerifierKey> lab;          // that signed it; none where an older server signed with the log's key

@@ -25,5 +25,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (const auto statement = read_statement(bytes))
         invariant(read_statement(statement_text(*statement)) == *statement, "a statement is read as it was written");
+    if (const auto statement = read_fabric_statement(bytes)) {
+        invariant(read_fabric_statement(fabric_statement_text(*statement)) == *statement,
+                  "a statement of a test is read as it was written");
+        invariant(summary_of(*statement, bytes).found != FabricFound::closed || statement->why.empty(),
+                  "nothing is closed by a test that broke off");
+    }
     return 0;
 }

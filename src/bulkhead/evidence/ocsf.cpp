@@ -69,6 +69,7 @@ constexpr OcsfRow ocsf_rows[] = {
     {RecordKind::draining, OcsfClass::entity_management, activity::other, "Drain", "Device"},
     {RecordKind::drain_over, OcsfClass::entity_management, activity::other, "Return to use", "Device"},
     {RecordKind::log_key_rotated, OcsfClass::entity_management, activity::update, {}, "Log key"},
+    {RecordKind::fabric_tested, OcsfClass::entity_management, activity::other, "Test fences", "Device"},
     {RecordKind::signed_in, OcsfClass::authentication, activity::logon, {}, {}},
     {RecordKind::access_denied, OcsfClass::api_activity, activity::other, "Deny", {}},
     {RecordKind::tenant_entered, OcsfClass::api_activity, activity::other, "Break glass", {}},

@@ -59,6 +59,7 @@ enum class RecordKind : std::uint8_t {
     coverage_regained,
     usage_corrected,  // an operator posted an amount about time that was counted before
     log_key_rotated,  // the log signs with another key from here on; key_change_of() reads it
+    fabric_tested,    // a node attacked its own fences; its signed statement (fabric_statement.hpp) is the evidence
 };
 constexpr auto words(RecordKind) {
     return std::to_array<Words>({"applied",
@@ -101,7 +102,8 @@ constexpr auto words(RecordKind) {
                                  "coverage-lost",
                                  "coverage-regained",
                                  "usage-corrected",
-                                 "log-key-rotated"});
+                                 "log-key-rotated",
+                                 "fabric-selftest"});
 }
 
 struct Record {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bulkhead/codec/schema.hpp"
+#include "bulkhead/evidence/fabric_statement.hpp"
 #include "bulkhead/evidence/key_history.hpp"
 
 namespace bulkhead::evidence {
@@ -22,6 +23,8 @@ const EvidenceSchema evidence_schemas[] = {
     {"record", "What a leaf of the log says: the JSON text in a certificate's payload.", &shape_of<Record>},
     {"wipe-statement", "What a node signs after a wipe: the JSON text in a record's evidence.",
      &shape_of<WipeStatement>},
+    {"fabric-statement", "What a node signs after it attacked its own fences: the JSON text in a record's evidence.",
+     &shape_of<FabricStatement>},
     {"log-keys", "Each key that a log has had, with the proof of each change.", &shape_of<KeyHistory>},
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bulkhead/model/fences.hpp"
 #include "bulkhead/model/meta.hpp"
 #include "bulkhead/model/metered.hpp"
 
@@ -114,6 +115,32 @@ struct LeasedPort {
     friend bool operator==(const LeasedPort&, const LeasedPort&) = default;
 };
 
+// What is known of the fences that its functions on one NIC are behind, by the node's own test of them.
+struct LeasedFence {
+    std::string node, nic;
+    FabricFence fence{};
+    std::optional<FabricFound> found;
+    std::vector<std::string> open, unproven;
+    Grade grade = Grade::assumed;
+    std::int64_t record = -1;
+    std::string digest;
+
+    static constexpr void describe(auto&& field) {
+        field("node", &LeasedFence::node, "The node.", Rule{.required = true, .format = Format::name});
+        field("nic", &LeasedFence::nic, "The NIC, by the address of its physical function.");
+        field("fence", &LeasedFence::fence, "Which fences there are in this tier.");
+        field("found", &LeasedFence::found, "What the test comes to; absent: none was made in this boot of the node.");
+        field("open", &LeasedFence::open, "Attempts that got through.", Rule{.format = Format::line});
+        field("unproven", &LeasedFence::unproven, "Attempts of which the test shows nothing.",
+              Rule{.format = Format::line});
+        field("grade", &LeasedFence::grade, "How it is known.");
+        field("record", &LeasedFence::record, "Where the log holds the node's statement; -1: nowhere.",
+              Rule{.min = -1});
+        field("digest", &LeasedFence::digest, "SHA-256 of that statement, in hex.");
+    }
+    friend bool operator==(const LeasedFence&, const LeasedFence&) = default;
+};
+
 // What came of saving the work on one node before it was stopped.
 struct LeaseSaved {
     std::string node;
@@ -136,6 +163,7 @@ struct GpuLeaseStatus {
     std::vector<LeaseSaved> saved;
     std::optional<Metered> metered;
     std::vector<LeasedPort> ports;
+    std::vector<LeasedFence> fences;
 
     static constexpr void describe(auto&& field) {
         field("phase", &GpuLeaseStatus::phase, "Where it stands.");
@@ -147,6 +175,7 @@ struct GpuLeaseStatus {
         field("saved", &GpuLeaseStatus::saved, "Of one that was stopped to be run again: which nodes saved its work.");
         field("metered", &GpuLeaseStatus::metered, "What its bill will be made of.");
         field("ports", &GpuLeaseStatus::ports, "Who its virtual functions are on the fabric.");
+        field("fences", &GpuLeaseStatus::fences, "What is known of the fences that they are behind.");
     }
     friend bool operator==(const GpuLeaseStatus&, const GpuLeaseStatus&) = default;
 };

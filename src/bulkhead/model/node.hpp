@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bulkhead/model/fences.hpp"
 #include "bulkhead/model/meta.hpp"
 
 namespace bulkhead {
@@ -208,6 +209,8 @@ struct GpuNodeStatus {
     std::vector<NodeFunction> functions;
     std::optional<NodeHost> host;
     std::optional<NodePhase> phase;
+    std::vector<NodeFabricTest> fabricTests;
+    std::optional<FabricTestRequest> fabricTestRequest;
 
     static constexpr void describe(auto&& field) {
         field("phase", &GpuNodeStatus::phase, "How far the control plane trusts what it knows of it.");
@@ -225,6 +228,9 @@ struct GpuNodeStatus {
         field("drives", &GpuNodeStatus::drives, "Its drives for tenants.");
         field("functions", &GpuNodeStatus::functions, "Its NICs' virtual functions for tenants.");
         field("host", &GpuNodeStatus::host, "The host itself.");
+        field("fabricTests", &GpuNodeStatus::fabricTests,
+              "What its attacks on its own fences found, by NIC and fence.");
+        field("fabricTestRequest", &GpuNodeStatus::fabricTestRequest, "The last test that somebody asked for.");
     }
     friend bool operator==(const GpuNodeStatus&, const GpuNodeStatus&) = default;
 };

@@ -45,6 +45,7 @@ void fields(auto& a, Of<FaultReport> auto& v) {
     a(v.kind, v.device, v.why);
     a.since(3, v.drain);
 }
+void fields(auto& a, Of<FabricTestReport> auto& v) { a(v.ticket, v.why, v.evidence); }
 void fields(auto& a, Of<Report> auto& v) { a(v.number, v.what); }
 void fields(auto& a, Of<Ledger::Lease> auto& v) {
     a(v.order, v.phase, v.why, v.starting, v.release);

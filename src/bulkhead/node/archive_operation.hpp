@@ -43,6 +43,8 @@ void fields(auto& a, Of<InstalledVersion> auto& v) { described(a, v); }
 void fields(auto& a, Of<NodeDrive> auto& v) { described(a, v); }
 void fields(auto& a, Of<NodeFunction> auto& v) { described(a, v); }
 void fields(auto& a, Of<NodeHost> auto& v) { described(a, v); }
+void fields(auto& a, Of<NodeFabricTest> auto& v) { described(a, v); }
+void fields(auto& a, Of<FabricTestRequest> auto& v) { described(a, v); }
 void fields(auto& a, Of<NvLinkPeer> auto& v) { described(a, v); }
 void fields(auto& a, Of<GpuPosition> auto& v) { described(a, v); }
 void fields(auto& a, Of<GpuNodeStatus> auto& v) { described(a, v); }

@@ -5,10 +5,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bulkhead/node/gate.hpp"
 
 namespace bulkhead {
+
+namespace {
+
+constexpr std::ptrdiff_t fabric_tests_unheard_max = 64;
+
+}  // namespace
 
 Executor::Executor(NodeIdentity identity, evidence::SigningKey key, std::span<const JournalRecord> records)
     : identity_{std::move(identity)}, key_{std::move(key)} {
@@ -85,6 +92,12 @@ Outcome Executor::on_order(Instant now, const Order& order) {
     if (const auto* what = std::get_if<Release>(&order.what)) release(out, *what);
     if (const auto* what = std::get_if<Sanitize>(&order.what))
         for (const WipeTask& task : what->wipes) take_wipe(out, task);
+    if (const auto* what = std::get_if<TestFabric>(&order.what)) {
+        if (what->ticket <= 0)
+            out.ignored = fmt::format("{} is no ticket of a test", what->ticket);
+        else if (what->ticket != std::exchange(test_taken_, what->ticket))  // the same order again: it is under way
+            out.test_fabric = what->ticket;
+    }
     pump(now, out);
     return out;
 }
@@ -192,6 +205,31 @@ Outcome Executor::on_exit(Instant now, const TenantExit& exit) {
                             .output = exit.output,
                             .printed = exit.printed});
     pump(now, out);
+    return out;
+}
+
+Outcome Executor::on_fabric_tested(evidence::FabricStatement found) {
+    Outcome out;
+    found.node = identity_.node;
+    found.agent_version = identity_.agent_version;
+    const Key ticket = found.ticket;
+    // An agent that is started over and over while nobody hears it has told enough.
+    if (std::ranges::count_if(ledger_.unacknowledged, [](const auto& entry) {
+            return std::holds_alternative<FabricTestReport>(entry.second.what);
+        }) >= fabric_tests_unheard_max) {
+        out.ignored = "a test of the fences is not told: earlier ones have not been heard yet";
+        return out;
+    }
+    report(out, FabricTestReport{.ticket = ticket,
+                                 .why = {},
+                                 .evidence = evidence::sign_statement(key_, evidence::fabric_statement_text(found))});
+    return out;
+}
+
+Outcome Executor::on_no_fabric_test(Key ticket, std::string why) {
+    Outcome out;
+    if (why.empty()) why = "the hardware does not say why";  // without either there would be nothing to tell
+    report(out, FabricTestReport{.ticket = ticket, .why = std::move(why), .evidence = {}});
     return out;
 }
 

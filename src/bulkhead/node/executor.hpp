@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "bulkhead/evidence/fabric_statement.hpp"
 #include "bulkhead/evidence/signing.hpp"
 #include "bulkhead/node/journal.hpp"
 #include "bulkhead/node/operation.hpp"
@@ -32,20 +33,21 @@ struct Outcome {
     std::vector<JournalRecord> journal;  // durable first, as one append
     std::vector<Operation> begin;        // each is answered by on_result, some time
     std::vector<Report> reports;         // new ones, or old ones that were asked for again
+    std::optional<Key> test_fabric;      // whoever has the hardware is to be asked for a test, under this ticket
     std::string ignored;                 // why an order was not obeyed and nothing is reported: for the node's own log
 };
 
 // How long an operation may take before it counts as failed. One that has timed out still blocks what it works on until
 // it answers, the agent is started anew or the host is rebooted: nobody knows what it will still do.
 struct OperationLimits {
-    Duration attach{60'000};
+    Duration attach{120'000};  // a test of the fences may have the function first: agent/functions.hpp
     Duration instance{60'000};
     Duration start{300'000};
     Duration stop{300'000};
     Duration wipe_memory{600'000};
     Duration reset{300'000};
     Duration wipe_drive = Duration::hours(6);
-    Duration wipe_function{60'000};
+    Duration wipe_function{120'000};
     Duration reboot{3'600'000};
     Duration verify{3'600'000};
 };
@@ -82,6 +84,9 @@ public:
     Outcome on_fault(Instant now, const FaultReport& fault);
     // A tenant's command ended by itself. Said twice, it is heard once.
     Outcome on_exit(Instant now, const TenantExit& exit);
+    // A test of the fences has ended: it is signed and told. Or none was made, and whoever asked is told why.
+    Outcome on_fabric_tested(evidence::FabricStatement found);
+    Outcome on_no_fabric_test(Key ticket, std::string why);
     // A session opened under that epoch. One below the highest ever seen is `ignored`: close the session.
     Outcome on_welcome(std::int64_t epoch);
     // Reports up to this number are durable elsewhere.
@@ -192,6 +197,7 @@ private:
     Ledger ledger_;
     bool resumed_ = false;
     std::int64_t operations_ = 0;
+    Key test_taken_ = 0;  // the ticket of the last test that was asked for in this life
     std::map<std::int64_t, Flight> flights_;
     std::map<Place, std::int64_t> busy_;
     std::map<Key, Work> work_;

@@ -171,8 +171,8 @@ struct Applying {
 
 // A frame: magic with the version, length of the payload, sequence, check, payload. Fixed width, little end first.
 // Versions from 2 on are still read: each lacks what came with the next.
-constexpr std::string_view magic = "BHJ5", any_magic = "BHJ";
-constexpr unsigned oldest_version = 2, newest_version = 5;
+constexpr std::string_view magic = "BHJ6", any_magic = "BHJ";
+constexpr unsigned oldest_version = 2, newest_version = 6;
 constexpr std::size_t check_bytes = 8, head_bytes = 4 + 4 + 8 + check_bytes;
 constexpr std::size_t payload_bytes_max = std::size_t{64} << 20;
 

@@ -100,9 +100,15 @@ struct Sanitize {
     friend bool operator==(const Sanitize&, const Sanitize&) = default;
 };
 
+// Attack your own fences, between functions that nobody has.
+struct TestFabric {
+    Key ticket = 0;
+    friend bool operator==(const TestFabric&, const TestFabric&) = default;
+};
+
 struct Order {
     std::int64_t epoch = 0;
-    std::variant<Prepare, Start, Release, Sanitize> what;
+    std::variant<Prepare, Start, Release, Sanitize, TestFabric> what;
     friend bool operator==(const Order&, const Order&) = default;
 };
 

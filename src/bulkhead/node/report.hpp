@@ -69,6 +69,14 @@ struct FaultReport {
     friend bool operator==(const FaultReport&, const FaultReport&) = default;
 };
 
+// What a node found when it attacked its own fences, of one NIC and with one setting of them; or why it did not.
+struct FabricTestReport {
+    Key ticket = 0;                               // of whoever asked for it; 0: nobody did
+    std::string why;                              // no test was made
+    bulkhead::evidence::SignedEvidence evidence;  // a FabricStatement, signed by the node; not with a why
+    friend bool operator==(const FabricTestReport&, const FabricTestReport&) = default;
+};
+
 // A tenant's command has ended by itself.
 struct TenantExit {
     Key lease = 0;
@@ -94,10 +102,10 @@ struct OutputPiece {
 inline constexpr std::size_t output_piece_bytes_max = 64 << 10;
 
 // Of what agents and control planes say to each other (wire/agent.proto): 2 brought saved work and output, 3 brought
-// what heartbeats carry, 4 brought who functions are on the fabric. Agents of the version before are welcome; 1 was
-// never shipped.
-inline constexpr std::int64_t agent_protocol = 4, agent_protocol_oldest = 3;
-inline constexpr std::int64_t agent_protocol_fabric = 4;
+// what heartbeats carry, 4 brought who functions are on the fabric, 5 brought tests of the fences. Agents of the two
+// versions before are welcome; 1 was never shipped.
+inline constexpr std::int64_t agent_protocol = 5, agent_protocol_oldest = 3;
+inline constexpr std::int64_t agent_protocol_fabric = 4, agent_protocol_fabric_test = 5;
 
 // What a node knows of itself when a session opens: all that a control plane restored from an old backup must learn.
 struct KnownLease {
@@ -133,7 +141,7 @@ struct Hello {
 
 struct Report {
     std::int64_t number = 0;  // counts up for the life of the node's journal; acknowledged by number
-    std::variant<LeaseReport, WipeReport, FaultReport> what;
+    std::variant<LeaseReport, WipeReport, FaultReport, FabricTestReport> what;
     friend bool operator==(const Report&, const Report&) = default;
 };
 

@@ -69,6 +69,7 @@ struct NodeTraits {
     std::int64_t gpus = 0;
     bool confidential_silicon = true;  // the GPUs have a confidential mode at all
     bool escape_open = false;
+    EnumSet<Tier> fabric_open;  // tiers whose fences its own test got through, where that is promised not to be
     std::array<EnumSet<Mechanism>, 4> closed{};  // by Tier: what overdue advisories close
     friend bool operator==(const NodeTraits&, const NodeTraits&) = default;
 };

@@ -297,6 +297,8 @@ void Checker::node_rules(const Terms& terms, const Who& who, const Facts& facts,
            {node_vendor, node_mechanism, node_profile}, name);
     object(out, !facts.has.contains_all(needed_for(terms.mechanism)), "rule 7",
            "a mechanism the node is not shown to have", {node_mechanism, node_vendor, node_unverified}, name);
+    object(out, terms.mechanism == M::mps && gpu.count.value_or(1) > 1, "node", "an MPS server of several GPUs",
+           {node_profile, node_vendor}, name);
     if (!gpu.profile.empty())
         object(out,
                std::ranges::all_of(
@@ -316,6 +318,14 @@ void Checker::node_rules(const Terms& terms, const Who& who, const Facts& facts,
            name);
     object(out, who.asked.network.rdma && !facts.has.contains(Capability::rdma), "rule 7", "no RDMA here", {node_rdma},
            name);
+    for (const NodeFabricTest& test : node.status.fabricTests) {
+        // On our kernel every fence is ours to keep; in a machine of its own a tenant is promised its VLAN.
+        const bool ours = terms.tier == Tier::process || terms.tier == Tier::container;
+        const bool broken = ours ? test.fence == FabricFence::on && !test.through.empty()
+                                 : test.fence == FabricFence::nic && contains(test.through, "foreign-tenant");
+        object(out, who.asked.network.rdma && broken, "rule 1", "fences that the node itself got through",
+               {node_fences}, name);
+    }
     object(out, who.asked.storage.localNvme && !facts.has.contains(Capability::local_nvme), "rule 7",
            "no local NVMe here", {node_nvme}, name);
     for (const Advisory* const flaw : facts.overdue)

@@ -45,7 +45,8 @@ Refusal write_refusal(const GpuWorkload& workload, const Asker& asker, const Fle
 
 }  // namespace
 
-Decision Compiler::compile(const GpuWorkload& workload, Audience reader, Written written) const {
+Decision Compiler::compile(const GpuWorkload& workload, Audience reader, Written written,
+                           std::span<const std::string> placed) const {
     const FleetView& fleet = *fleet_;
     Asker asker{.tenant = fleet.snapshot.find<Tenant>(workload.spec.tenant)};
     invariant(asker.tenant != nullptr, "consistency was checked: every workload's tenant exists");
@@ -53,7 +54,7 @@ Decision Compiler::compile(const GpuWorkload& workload, Audience reader, Written
     invariant(asker.tenant_class != nullptr, "consistency was checked: every tenant's class exists");
     asker.circumstances = fleet.circumstances_of(*asker.tenant, *asker.tenant_class);
     const Verdict verdict = judge(workload.spec, asker, fleet);
-    if (verdict.accepted()) return write_contract(workload, asker, fleet, verdict, reader, written);
+    if (verdict.accepted()) return write_contract(workload, asker, fleet, verdict, {reader, written, placed});
     return write_refusal(workload, asker, fleet, verdict, reader);
 }
 

@@ -20,8 +20,9 @@ public:
     Compiler& operator=(Compiler&&) noexcept;
 
     // The words of reasons are chosen for the reader: a tenant reads no node's name.
+    // Of work that has a lease, `placed` are the nodes it is on: what is disclosed of nodes is then of these.
     Decision compile(const GpuWorkload& workload, Audience reader = Audience::fleet_operator,
-                     Written written = Written::in_full) const;
+                     Written written = Written::in_full, std::span<const std::string> placed = {}) const;
 
     struct Fleet;  // what is known of policy, classes and nodes; internal
 

@@ -19,6 +19,13 @@ NodeTraits traits_of(const GpuNode& node, const FleetPolicySpec& policy, Instant
         const bool counts = !trust_raising.contains(detected.name) || is_fresh(detected, now, policy.evidenceMaxAge);
         (counts ? traits.has : traits.unverified).insert(detected.name);
     }
+    for (const NodeFabricTest& test : node.status.fabricTests)
+        for (const Tier tier : every<Tier>())
+            traits.fabric_open.insert_if(
+                fence_of(tier) == test.fence &&
+                    std::ranges::any_of(test.through,
+                                        [&](const std::string& name) { return is_promised_closed(tier, name); }),
+                tier);
     traits.nvlink = node.status.nvlink;
     traits.confidential = node.status.confidentialMode;
     for (const NodeGpus& gpus : node.status.gpus) traits.gpus += gpus.count;

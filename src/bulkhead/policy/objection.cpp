@@ -114,6 +114,9 @@ constexpr std::array<ObjectionText, objection_count> texts{{
     {"node.reboot", 1, "cannot prove what it booted, which {reboot_because} demands below tier vm",
      "enable measured boot and let the agent verify it, or raise isolation.tier to vm"},
     {"node.rdma", 0, "has no RDMA", "drop network.rdma"},
+    {"node.fences", 1, "its own test got through the fences of its functions, which tier {tier} promises to be closed",
+     "see `bulkhead get node` and the log's fabric-selftest record, repair the node, and test it again: "
+     "`bulkhead selftest fabric --node NODE`; or drop network.rdma"},
     {"node.nvme", 0, "has no local NVMe for tenants", "drop storage.localNvme"},
     {"node.version-gate", 7, "closed to tier {tier} with {mechanism}: {advisories}", "{update}"},
     {"node.escape-open", 1, "an escape advisory is open ({escapes}), which voids exceptions", "update, then ask again"},

@@ -68,6 +68,7 @@ enum class Objection : std::uint8_t {
     node_unverified,          // a trust-raising capability known only by the node's word, or not lately
     node_reboot,
     node_rdma,
+    node_fences,  // its own test got through the fences of its functions
     node_nvme,
     node_gate,    // an overdue advisory closes the tier
     node_escape,  // an open escape advisory voids the exception

@@ -214,6 +214,7 @@ Objections objections_on(const Ask& ask, const Circumstances& circumstances, con
     out.insert_if(shares_host_kernel && ask.share_node == PeerTrust::distrusting && node.escape_open, O::node_escape);
 
     if (ask.rdma) demand(node, Capability::rdma, O::node_rdma, out);
+    out.insert_if(ask.rdma && node.fabric_open.contains(ask.tier), O::node_fences);
     if (ask.nvme) demand(node, Capability::local_nvme, O::node_nvme, out);
     out.insert_if(node.closed[static_cast<std::size_t>(ask.tier)].contains(ask.mechanism), O::node_gate);
     return out;

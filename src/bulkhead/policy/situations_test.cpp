@@ -1,4 +1,6 @@
 // What the cross product holds still: places, advisories, exceptions, slices by name, amounts.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -415,17 +417,107 @@ TEST(PolicySituations, what_a_fabric_leaves_open_is_disclosed) {
         return subjects;
     };
     using Subjects = std::set<std::string>;
-    EXPECT_EQ(about_fabric(rdma, &Contract::open), Subjects{"fabric"}) << "none is declared: nothing is promised";
+    EXPECT_EQ(about_fabric(rdma, &Contract::open), (Subjects{"fabric", "fabric-selftest"}))
+        << "none is declared: nothing is promised; and nothing was tested";
     EXPECT_EQ(about_fabric(rdma, &Contract::isolates), Subjects{});
     snapshot.policies[0].spec.fabric =
         FabricPolicy{.pool = "10.128.0.0/16", .vlans = NumberRange{100, 200}, .partitionKeys = {}, .classes = {}};
     EXPECT_EQ(about_fabric(rdma, &Contract::isolates), Subjects{"fabric-identity"});
     EXPECT_EQ(about_fabric(rdma, &Contract::open),
-              (Subjects{"fabric-source", "fabric-source-address", "fabric-contents", "fabric-contention"}));
+              (Subjects{"fabric-source", "fabric-source-address", "fabric-contents", "fabric-contention",
+                        "fabric-selftest"}));
     EXPECT_EQ(about_fabric(plain, &Contract::open), Subjects{}) << "it has no function";
     snapshot.policies[0].spec.fabric->kind = FabricKind::infiniband;
-    EXPECT_EQ(about_fabric(rdma, &Contract::open), (Subjects{"fabric-source", "fabric-contents", "fabric-contention"}))
+    EXPECT_EQ(about_fabric(rdma, &Contract::open),
+              (Subjects{"fabric-source", "fabric-contents", "fabric-contention", "fabric-selftest"}))
         << "addresses are the subnet manager's there";
+}
+
+NodeFabricTest fence_test(FabricFence fence, std::vector<std::string> stopped, std::vector<std::string> through) {
+    NodeFabricTest test{.nic = "0000:3b:00.0", .fence = fence};
+    test.found = through.empty() ? FabricFound::closed : FabricFound::open;
+    test.grade = Grade::emulated;
+    test.stopped = std::move(stopped);
+    test.through = std::move(through);
+    test.record = 41;
+    test.digest = std::string(64, 'a');
+    return test;
+}
+
+struct AboutFences {
+    std::string isolates, identity, open;
+};
+AboutFences about_fences(const Snapshot& snapshot, const GpuWorkload& work) {
+    AboutFences about;
+    const Answer answer = ask(snapshot, work);
+    if (answer.contract() == nullptr) return about;
+    for (const Held& held : answer.contract()->isolates) {
+        if (held.subject == "fabric-selftest") about.isolates += held.says;
+        if (held.subject == "fabric-identity") about.identity += fmt::format("{} {}", held.says, word(held.grade));
+    }
+    for (const Held& held : answer.contract()->open)
+        if (held.subject == "fabric-selftest") about.open += held.says + "\n";
+    return about;
+}
+
+TEST(PolicySituations, what_a_node_found_at_its_own_fences_is_in_the_contract_by_its_record) {
+    GpuWorkload work = one_gpu(Tier::container, same_tenant);
+    work.spec.network = {.rdma = true};
+    Snapshot snapshot = batch_fleet(ThreatModel::internal, {named("hgx-walls")});
+    snapshot.policies[0].spec.fabric =
+        FabricPolicy{.pool = "10.128.0.0/16", .vlans = NumberRange{100, 200}, .partitionKeys = {}, .classes = {}};
+    GpuNodeStatus& status = snapshot.nodes[0].status;
+    status.functions = {{.address = "0000:3b:10.0"}, {.address = "0000:3b:10.1"}};
+    for (NodeFunction& function : status.functions) function.physical = "0000:3b:00.0";
+    EXPECT_THAT(about_fences(snapshot, work).open, testing::HasSubstr("no test of the fences was made in this boot"));
+
+    status.fabricTests = {fence_test(FabricFence::on, {"foreign-tenant", "forged-mac"}, {})};
+    AboutFences about = about_fences(snapshot, work);
+    EXPECT_EQ(about.open, "");
+    EXPECT_THAT(about.isolates, testing::HasSubstr("foreign-tenant, forged-mac; by"));
+    EXPECT_THAT(about.isolates, testing::HasSubstr("log record 41, sha256 aaaaaaaaaaaaaaaa"));
+    EXPECT_THAT(about.identity, testing::HasSubstr("Another tenant's port was not reached"));
+    EXPECT_TRUE(about.identity.ends_with("emulated")) << about.identity;
+
+    status.fabricTests[0].untried = {"foreign-uverbs"};
+    EXPECT_THAT(about_fences(snapshot, work).open, testing::HasSubstr("foreign-uverbs is not shown to be stopped"));
+
+    status.functions[1].physical = "0000:af:00.0";
+    about = about_fences(snapshot, work);
+    EXPECT_THAT(about.open, testing::HasSubstr("no test of the fences")) << "its other NIC was not tested";
+    EXPECT_EQ(about.isolates, "") << "a lease may get a function of either";
+}
+
+TEST(PolicySituations, a_node_that_gets_through_its_own_fences_serves_no_tier_that_promises_them) {
+    Snapshot snapshot = batch_fleet(ThreatModel::internal, {named("hgx-walls")});
+    GpuNodeStatus& status = snapshot.nodes[0].status;
+    GpuWorkload behind_our_kernel = one_gpu(Tier::container, same_tenant), in_a_vm = one_gpu(Tier::vm, same_tenant);
+    behind_our_kernel.spec.network = in_a_vm.spec.network = {.rdma = true};
+    ASSERT_TRUE(accepted(snapshot, behind_our_kernel));
+    const bool vms = accepted(snapshot, in_a_vm);
+    struct Row {
+        const char* says;
+        NodeFabricTest test;
+        bool container, vm;
+    };
+    const Row rows[] = {
+        {"all was stopped", fence_test(FabricFence::on, {"forged-gid"}, {}), true, true},
+        {"a forged address passes all of the fences", fence_test(FabricFence::on, {}, {"forged-gid"}), false, true},
+        {"a forged address passes the NIC: told, and not promised otherwise",
+         fence_test(FabricFence::nic, {}, {"forged-gid"}), true, true},
+        {"another tenant's port is reached past the NIC", fence_test(FabricFence::nic, {}, {"foreign-tenant"}), true,
+         false},
+    };
+    for (const Row& row : rows) {
+        status.fabricTests = {row.test};
+        EXPECT_EQ(accepted(snapshot, behind_our_kernel), row.container) << row.says;
+        if (vms) {
+            EXPECT_EQ(accepted(snapshot, in_a_vm), row.vm) << row.says;
+        }
+        GpuWorkload without = behind_our_kernel;
+        without.spec.network = {};
+        EXPECT_TRUE(accepted(snapshot, without)) << row.says << ", and it has no function";
+    }
 }
 
 }  // namespace

@@ -65,6 +65,13 @@ GpuNode some_machine(Chance& chance, std::size_t number) {
                 chance.of<std::optional<Instant>>({std::nullopt, fixture::two_days_ago, Instant{fixture::now.ms + 1}});
         node.status.capabilities.push_back(detected);
     }
+    for (const FabricFence fence : {FabricFence::on, FabricFence::nic})
+        if (chance.one_in(4)) {
+            NodeFabricTest& test = node.status.fabricTests.emplace_back();
+            test.fence = fence;
+            for (const char* attempt : {"forged-mac", "foreign-tenant"})
+                if (chance.one_in(3)) test.through.emplace_back(attempt);
+        }
     if (chance.one_in(2))
         node.status.versions = {{Component::container_toolkit, chance.of<const char*>({"1.17.7", "1.17.8", "1.9.1"})}};
     return node;

@@ -7,6 +7,7 @@
 
 #include "bulkhead/policy/catalogue.hpp"
 #include "bulkhead/policy/explain.hpp"
+#include "bulkhead/policy/fabric_terms.hpp"
 #include "bulkhead/policy/rules.hpp"
 #include "bulkhead/policy/slice.hpp"
 #include "bulkhead/policy/threat_model.hpp"
@@ -67,45 +68,6 @@ void write_claims(Contract& contract, const Ask& ask) {
         disclose(contract, "confidential-io",
                  "RDMA and local NVMe leave the confidential VM in plain text unless the tenant encrypts, as it says "
                  "it does");
-}
-
-// Of a function on the fabric: what is kept apart follows from the numbers that the control plane gives, and what is
-// not from what such a fabric is.
-void write_fabric(Contract& contract, const Ask& ask, const std::optional<FabricPolicy>& fabric) {
-    if (!ask.rdma) return;
-    if (!fabric)
-        return disclose(contract, "fabric",
-                        "the fleet declares no fabric: agents hand out no function of a real NIC, and what separates "
-                        "tenants on simulated ones nobody promises");
-    const bool ethernet = fabric->kind == FabricKind::ethernet;
-    contract.isolates.push_back(
-        {.subject = "fabric-identity",
-         .strength = Strength::hard,
-         .grade = Grade::documented,
-         .says = ethernet
-                     ? "The tenant has a subnet and a VLAN of its own, tagged by the NIC; no other tenant gets "
-                       "either before every function that had it is wiped."
-                     : "The tenant has a subnet and a partition key of its own; no other tenant gets either before "
-                       "every function that had it is wiped.",
-         .source = "Bulkhead, decision 0035"});
-    if (ethernet) {
-        disclose(
-            contract, "fabric-source",
-            "RoCE authenticates no sender: within the tenant's own VLAN any of its functions can speak as another, "
-            "and whoever gets into the VLAN can as well");
-        disclose(contract, "fabric-source-address",
-                 "a NIC in legacy mode checks source MAC and VLAN, not source addresses; those are checked only in "
-                 "switchdev mode or by the switch");
-    } else {
-        disclose(contract, "fabric-source",
-                 "partitions are as good as the subnet manager that writes them and the switches that enforce them");
-    }
-    disclose(contract, "fabric-contents",
-             "packets are not encrypted: whoever is on the path reads and writes them, unless the tenant encrypts");
-    disclose(
-        contract, "fabric-contention",
-        "functions of one NIC share its caches and its PCIe link; rate limits count bytes, and small messages of a "
-        "neighbour slow others down");
 }
 
 void write_reclaim(Contract& contract, const Ask& ask) {
@@ -209,7 +171,7 @@ Handover handover_of(const FleetView& fleet, const Verdict& verdict) {
 }  // namespace
 
 Contract write_contract(const GpuWorkload& workload, const Asker& asker, const FleetView& fleet, const Verdict& verdict,
-                        Audience reader, Written written) {
+                        const Writing& writing) {
     const Ask& ask = verdict.ask;
     const Tenant& tenant = *asker.tenant;
     Contract contract{.workload = workload.metadata.name,
@@ -250,16 +212,19 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
                                        .tier = exception->tier,
                                        .expires = exception->expires});
     }
-    if (written == Written::in_full) {
+    if (writing.written == Written::in_full) {
         write_claims(contract, ask);
-        write_fabric(contract, ask, fleet.policy.fabric);
+        if (ask.rdma) {
+            const std::vector<std::string> nodes{writing.placed.begin(), writing.placed.end()};
+            write_fabric(contract, ask, fleet, {nodes.empty() ? serving_nodes(fleet, verdict) : nodes, writing.reader});
+        }
         write_reclaim(contract, ask);
         for (const KeyControl& control : preset_of(fleet.policy.threatModel).controls)
             contract.controls.emplace_back(control.id);
         write_grade(contract, fleet, verdict);
-        contract.excluded = Explainer{workload.spec, asker, fleet, verdict, reader}.excluded();
+        contract.excluded = Explainer{workload.spec, asker, fleet, verdict, writing.reader}.excluded();
     }
-    if (reader == Audience::fleet_operator) contract.nodes = serving_nodes(fleet, verdict);
+    if (writing.reader == Audience::fleet_operator) contract.nodes = serving_nodes(fleet, verdict);
     return contract;
 }
 

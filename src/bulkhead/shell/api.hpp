@@ -84,6 +84,7 @@ public:
     void drain(const Call& call, const Respond& respond);
     void undrain(const Call& call, const Respond& respond);
     void repair(const Call& call, const Respond& respond);
+    void test_fabric(const Call& call, const Respond& respond);
     void revoke(const Call& call, const Respond& respond);
     void freeze(const Call& call, const Respond& respond);
     void thaw(const Call& call, const Respond& respond);

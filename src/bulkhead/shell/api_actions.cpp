@@ -65,6 +65,11 @@ void Api::repair(const Call& call, const Respond& respond) {
            ObjectKind::node, call.path("name"), respond);
 }
 
+void Api::test_fabric(const Call& call, const Respond& respond) {
+    if (const auto body = read_body<MaybeWhyBody>(call.request); !body) return respond(problem(body.error()));
+    change(call, command::TestFabric{.node = call.path("name")}, ObjectKind::node, call.path("name"), respond);
+}
+
 void Api::revoke(const Call& call, const Respond& respond) {
     const auto body = read_body<WhyBody>(call.request);
     if (!body) return respond(problem(body.error()));

@@ -22,6 +22,7 @@ NodeFacts facts_of(const GpuNode& node) {
     for (const NodeDrive& drive : node.status.drives) count(drive.state);
     for (const NodeFunction& function : node.status.functions) count(function.state);
     if (node.status.host) count(node.status.host->state);
+    for (const NodeFabricTest& test : node.status.fabricTests) ++facts.fences.at(static_cast<std::size_t>(test.found));
     return facts;
 }
 

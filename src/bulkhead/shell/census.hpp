@@ -24,7 +24,8 @@ struct NodeFacts {
     NodePhase phase{};
     bool unschedulable = false;
     std::int64_t gpus = 0, gpus_draining = 0;
-    std::array<std::uint64_t, 4> units{};  // by CleanState
+    std::array<std::uint64_t, 4> units{};   // by CleanState
+    std::array<std::uint64_t, 3> fences{};  // tests of them, by FabricFound
 };
 struct WorkloadFacts {
     std::string tenant;

@@ -20,6 +20,11 @@ struct Signed {
     std::string note;
     evidence::Checkpoint checkpoint;
 };
+// Records whose statement a certificate has to show the key of.
+bool needs_key(const evidence::Record& record) {
+    return record.kind == evidence::RecordKind::wiped || record.kind == evidence::RecordKind::fabric_tested;
+}
+
 Result<Signed> newest_of(const audit::TileReader& tiles, const evidence::VerifierKey& log) {
     auto note = tiles.note();
     if (!note) return std::unexpected(note.error());
@@ -100,6 +105,8 @@ Result<> Certificates::index_up_to(std::int64_t size) {
                 const Wipe wipe{leaf.index, whose};
                 if (!record->lease.empty()) by_lease_[record->lease].push_back(wipe);
                 if (!record->node.empty()) by_node_[record->node].push_back(wipe);
+            } else if (record->kind == evidence::RecordKind::fabric_tested) {
+                by_node_[record->node].push_back({leaf.index, {}});
             } else if (record->kind == evidence::RecordKind::key_added) {
                 if (const auto key = evidence::key_of(*record))
                     keys_[record->node + '/' + evidence::key_id(*key)].push_back(leaf.index);
@@ -156,7 +163,14 @@ Result<evidence::Certificate> Certificates::of_leaf(std::int64_t index) {
         return fail(Code::not_found, fmt::format("entry {} is not published yet", index), "ask again in a moment");
     auto record = prove(index, newest->checkpoint.size);
     if (!record) return std::unexpected(record.error());
-    return sealed(*std::move(record), newest->note);
+    evidence::Certificate certificate = sealed(*std::move(record), newest->note);
+    const auto read = evidence::read_record(certificate.record.payload);
+    if (!read || !needs_key(*read)) return certificate;
+    if (auto indexed = index_up_to(static_cast<std::int64_t>(newest->checkpoint.size)); !indexed)
+        return std::unexpected(indexed.error());
+    if (auto added = add_key(certificate, *read, newest->checkpoint.size); !added)
+        return std::unexpected(added.error());
+    return certificate;
 }
 
 // Under the log's own signature, or, where the record says that no hardware did it, under its lab's.
@@ -168,6 +182,18 @@ evidence::Certificate Certificates::sealed(evidence::ProvenLeaf record, const st
     certificate.checkpoint = evidence::signed_by_lab(parsed->text, log_.name, lab_);
     certificate.lab = print(lab_introduced_);
     return certificate;
+}
+
+Result<> Certificates::add_key(evidence::Certificate& certificate, const evidence::Record& record, std::uint64_t size) {
+    if (!record.evidence) return {};
+    const auto key = keys_.find(record.node + '/' + record.evidence->key);
+    if (key == keys_.end()) return {};
+    // A key that was retired and came back was added more than once.
+    const auto after = std::ranges::upper_bound(key->second, certificate.record.index);
+    auto added = prove(after == key->second.begin() ? *after : *std::prev(after), size);
+    if (!added) return std::unexpected(added.error());
+    certificate.key = *std::move(added);
+    return {};
 }
 
 // Kept: what proofs need of tiles is computed once.
@@ -262,14 +288,9 @@ Result<std::vector<evidence::Certificate>> Certificates::of(About about, const s
         evidence::Certificate certificate = sealed(*std::move(record), note);
         const auto read = evidence::read_record(certificate.record.payload);
         if (read) certificate.tenant = known_opening(read->tenant);
-        if (read && read->evidence)
-            if (const auto key = keys_.find(read->node + '/' + read->evidence->key); key != keys_.end()) {
-                // A key that was retired and came back was added more than once.
-                const auto after = std::ranges::upper_bound(key->second, it->index);
-                auto added = prove(after == key->second.begin() ? *after : *std::prev(after), checkpoint.size);
-                if (!added) return std::unexpected(added.error());
-                certificate.key = *std::move(added);
-            }
+        if (read)
+            if (auto added = add_key(certificate, *read, checkpoint.size); !added)
+                return std::unexpected(added.error());
         out.push_back(std::move(certificate));
     }
     if (out.empty()) return none();  // also where there are some, and they are somebody else's

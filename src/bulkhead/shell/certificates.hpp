@@ -60,6 +60,7 @@ private:
     Result<const audit::TileReader*> tiles();
     evidence::Certificate sealed(evidence::ProvenLeaf record, const std::string& note) const;
     Result<evidence::ProvenLeaf> prove(std::int64_t index, std::uint64_t size);
+    Result<> add_key(evidence::Certificate& certificate, const evidence::Record& record, std::uint64_t size);
 
     const store::Options store_;
     const std::string tiles_, secret_;

@@ -74,8 +74,13 @@ void tell_nodes(Exposition& out, const Census::Taken& census) {
     auto& draining = out.family("bulkhead_node_gpus_draining", Type::gauge, "Of those, which take nobody new.");
     auto& quarantined = out.family("bulkhead_node_units_quarantined", Type::gauge,
                                    "Runs of memory slices, drives, functions and the host that nobody may have.");
+    auto& fences = out.family("bulkhead_node_fence_tests", Type::gauge,
+                              "What the node's own attacks on the fences of its NICs came to, by NIC and fence.");
     for (const auto& node : census.nodes) {
         const std::string with = labels({{"node", node->name}});
+        for (const FabricFound found : every<FabricFound>())
+            if (const std::uint64_t tests = node->fences.at(static_cast<std::size_t>(found)); tests != 0)
+                fences.add(labels({{"node", node->name}, {"found", word(found)}}), tests);
         ready.add(with, node->phase == NodePhase::ready ? 1 : 0);
         closed.add(with, node->unschedulable ? 1 : 0);
         gpus.add(with, node->gpus);

@@ -170,6 +170,8 @@ constexpr Route table[] = {
      &Api::undrain},
     {post, "/v1/nodes/{name}/repair", fleet(lift_quarantine), Lane::quick, Body::json, "repair",
      "Lets a quarantined device be wiped again.", &Api::repair},
+    {post, "/v1/nodes/{name}/test-fabric", fleet(manage_nodes), Lane::quick, Body::json, "testFabric",
+     "Lets a node attack its own fences, between functions that nobody has.", &Api::test_fabric},
     {post, "/v1/nodes/{name}/revoke", fleet(revoke_nodes), Lane::quick, Body::json, "revoke",
      "Believes this node's keys no longer, and hangs up.", &Api::revoke},
     {post, "/v1/tenants/{name}/freeze", fleet(freeze), Lane::quick, Body::json, "freeze", "Stops a tenant at once.",

@@ -157,6 +157,8 @@ void look_at(Objections& out, const Release& release) {
 
 void look_at(Objections& out, const Sanitize& sanitize) { look_at(out, sanitize.wipes); }
 
+void look_at(Objections& out, const TestFabric& test) { out.number("the ticket of a test", test.ticket, {1}); }
+
 void look_at(Objections& out, const NumberedOrder& order) {
     out.number("the sequence of an order", order.sequence, {1});
     out.number("the epoch of an order", order.order.epoch, {0, epoch_max});
@@ -215,6 +217,15 @@ void look_at(Objections& out, const WipeReport& report) {
 void look_at(Objections& out, const FaultReport& report) {
     out.one_of("kind", report.kind);
     out.line("why", report.why, why_bytes_max);
+}
+
+void look_at(Objections& out, const FabricTestReport& report) {
+    out.number("the ticket of a test", report.ticket, {});
+    out.line("why", report.why, why_bytes_max);
+    out.bytes("the evidence's statement", report.evidence.statement, statement_bytes_max);
+    out.line("the evidence's key", report.evidence.key);
+    out.line("the evidence's signature", report.evidence.signature);
+    out.check(report.why.empty() != report.evidence.statement.empty(), "a test was made, or there is a reason why not");
 }
 
 void look_at(Objections& out, const Report& report) {

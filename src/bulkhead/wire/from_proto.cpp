@@ -156,10 +156,18 @@ Order get(Reading& in, proto::Order& from) {
             to.what = Sanitize{get(in, *sanitize.mutable_wipes())};
             break;
         }
+        case proto::Order::kTestFabric:
+            to.what = TestFabric{in.known(from.test_fabric()).ticket()};
+            break;
         case proto::Order::WHAT_NOT_SET:
             in.object("an order says nothing");
     }
     return to;
+}
+
+evidence::SignedEvidence get(Reading& in, proto::SignedEvidence& from) {
+    in.known(from);
+    return {std::move(*from.mutable_statement()), std::move(*from.mutable_key()), std::move(*from.mutable_signature())};
 }
 
 WipeReport get(Reading& in, proto::WipeReport& from) {
@@ -173,11 +181,14 @@ WipeReport get(Reading& in, proto::WipeReport& from) {
                   .stale = from.stale(),
                   .why = std::move(*from.mutable_why()),
                   .evidence = {}};
-    if (!from.has_evidence()) return to;
-    proto::SignedEvidence& evidence = *from.mutable_evidence();
-    in.known(evidence);
-    to.evidence = {std::move(*evidence.mutable_statement()), std::move(*evidence.mutable_key()),
-                   std::move(*evidence.mutable_signature())};
+    if (from.has_evidence()) to.evidence = get(in, *from.mutable_evidence());
+    return to;
+}
+
+FabricTestReport get(Reading& in, proto::FabricTestReport& from) {
+    in.known(from);
+    FabricTestReport to{.ticket = from.ticket(), .why = std::move(*from.mutable_why()), .evidence = {}};
+    if (from.has_evidence()) to.evidence = get(in, *from.mutable_evidence());
     return to;
 }
 
@@ -205,6 +216,9 @@ Report get(Reading& in, proto::Report& from) {
             to.what = FaultReport{in.heard<UnitKind>("kind", in.known(from.fault()).kind()),
                                   in.narrow<std::uint16_t>("a device", from.fault().device()),
                                   std::move(*from.mutable_fault()->mutable_why()), from.fault().drain()};
+            break;
+        case proto::Report::kFabricTest:
+            to.what = get(in, *from.mutable_fabric_test());
             break;
         case proto::Report::WHAT_NOT_SET:
             in.object("a report says nothing");

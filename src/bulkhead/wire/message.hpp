@@ -17,7 +17,7 @@
 
 namespace bulkhead::wire {
 
-// The control plane is upgraded first: it speaks to agents of its own protocol version and of the one before. A version
+// The control plane is upgraded first: it speaks to agents of its own protocol version and of the two before. A version
 // may add fields and messages; each side sends only what the version in the hello knows, and refuses what it does not.
 inline constexpr std::int64_t protocol_newest = agent_protocol;
 inline constexpr std::int64_t protocol_oldest = agent_protocol_oldest;

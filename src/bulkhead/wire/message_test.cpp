@@ -103,7 +103,7 @@ private:
                 .pkey = static_cast<std::uint16_t>(rng_.below(65536))};
     }
     decltype(Order::what) order() {
-        switch (rng_.below(4)) {
+        switch (rng_.below(5)) {
             case 0: {
                 Prepare prepare{number(), words(), words(), any<Mechanism>(), any<Tier>(), {}, {}, {}, {}, {}};
                 for (std::size_t i = few(); i > 0; --i)
@@ -123,6 +123,8 @@ private:
                 return Start{number()};
             case 2:
                 return Release{number(), wipes(), rng_.chance(500)};
+            case 3:
+                return TestFabric{1 + number() / 2};
             default:
                 return Sanitize{wipes()};
         }
@@ -148,7 +150,10 @@ private:
     Output output() { return {rng_.below(1'000), {number(), words()}, rng_.chance(500) ? words() : ""}; }
     OutputWanted wanted() { return {rng_.below(1'000), {number(), rng_.chance(500), number()}}; }
     Report report() {
-        switch (rng_.below(3)) {
+        switch (rng_.below(4)) {
+            case 3:
+                return {number(), rng_.chance(500) ? FabricTestReport{number(), "no function is free", {}}
+                                                   : FabricTestReport{number(), {}, {"{\"a\":\n1}", "0011", "c2ln"}}};
             case 0:
                 return {number(),
                         LeaseReport{number(), any<PartPhase>(), words(), rng_.between(0, 255), words(),
@@ -276,9 +281,9 @@ proto::GpuSample& sampled_in(proto::AgentMessage& message) {
     return *telemetry.add_gpus();
 }
 
-// What the version before says is heard; what it does not know is not said to it (heartbeats go one way).
-TEST(Message, an_agent_of_the_version_before_is_understood) {
-    static_assert(protocol_newest - protocol_oldest == 1, "N and N-1");
+// What an earlier version says is heard; what it does not know is not said to it (heartbeats go one way).
+TEST(Message, an_agent_of_an_earlier_version_is_understood) {
+    static_assert(protocol_newest - protocol_oldest == 2, "N, N-1 and N-2");
     proto::AgentMessage older = hello();
     older.mutable_hello()->set_protocol(protocol_oldest);
     const auto read = decode_agent_message(bytes_of(older));
@@ -299,7 +304,7 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
     const Row rows[] = {
         {"nothing at all", "says nothing", [](auto&) {}},
         {"an empty report", "says nothing", [](auto& m) { m.mutable_report()->set_number(1); }},
-        {"a protocol of the future", "speaks protocol 5",
+        {"a protocol of the future", "speaks protocol 6",
          [](auto& m) { (m = hello()).mutable_hello()->set_protocol(agent_protocol + 1); }},
         {"no protocol", "speaks protocol 0", [](auto& m) { (m = hello()).mutable_hello()->clear_protocol(); }},
         {"no inventory", "not a JSON object", [](auto& m) { m = hello(""); }},

@@ -86,6 +86,13 @@ void put(const Sanitize& from, proto::Order& order) {
     put(from.wipes, *to.mutable_wipes());
 }
 
+void put(const TestFabric& from, proto::Order& order) { order.mutable_test_fabric()->set_ticket(from.ticket); }
+
+void put(const evidence::SignedEvidence& from, proto::SignedEvidence& to) {
+    to.set_statement(from.statement);
+    to.set_key(from.key);
+    to.set_signature(from.signature);
+}
 void put(const LeaseReport& from, proto::Report& report) {
     proto::LeaseReport& to = *report.mutable_lease();
     to.set_lease(from.lease);
@@ -107,10 +114,13 @@ void put(const WipeReport& from, proto::Report& report) {
     to.set_verified(from.verified);
     to.set_stale(from.stale);
     to.set_why(from.why);
-    if (from.evidence == decltype(from.evidence){}) return;
-    to.mutable_evidence()->set_statement(from.evidence.statement);
-    to.mutable_evidence()->set_key(from.evidence.key);
-    to.mutable_evidence()->set_signature(from.evidence.signature);
+    if (from.evidence != decltype(from.evidence){}) put(from.evidence, *to.mutable_evidence());
+}
+void put(const FabricTestReport& from, proto::Report& report) {
+    proto::FabricTestReport& to = *report.mutable_fabric_test();
+    to.set_ticket(from.ticket);
+    to.set_why(from.why);
+    if (from.evidence != decltype(from.evidence){}) put(from.evidence, *to.mutable_evidence());
 }
 void put(const FaultReport& from, proto::Report& report) {
     proto::FaultReport& to = *report.mutable_fault();

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "bulkhead/hw/rdma/guard.hpp"
+#include "bulkhead/hw/rdma/nic_identity.hpp"
 
 namespace bulkhead::rdma {
 namespace {
@@ -78,6 +79,19 @@ TEST_F(Kernel, a_socket_stays_in_the_namespace_it_was_opened_in) {
     const auto own = Space::own();
     ASSERT_TRUE(own);
     EXPECT_FALSE(own->is_same_as(*theirs)) << "whoever ran something there has not moved";
+}
+
+TEST_F(Kernel, says_what_drives_a_link) {
+    const auto said = identity_of(*space, "left");
+    ASSERT_TRUE(said) << said.error().what;
+    EXPECT_TRUE(said->driver.starts_with("veth")) << said->driver;
+    EXPECT_FALSE(identity_of(*space, "nobody"));
+}
+
+TEST(NicIdentity, is_one_line_whatever_a_driver_writes) {
+    EXPECT_EQ(legible_field(std::string_view{"28.39.1002\0junk", 15}), "28.39.1002");
+    EXPECT_EQ(legible_field("no zero"), "no zero");
+    EXPECT_EQ(legible_field("a\nb\xff"), "a?b?");
 }
 
 TEST_F(Kernel, a_named_namespace_is_found_again_and_removed) {

@@ -1,0 +1,107 @@
+// The node attacks its own fences: when the agent starts, and when somebody asks. Between two functions of each NIC
+// that nobody has, with all of the fences and with the NIC's alone; beside whatever else goes on, in a thread of its
+// own.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "bulkhead/agent/fabric_selftest.hpp"
+#include "bulkhead/agent/gpu_hardware.hpp"
+
+namespace bulkhead::agent {
+
+namespace {
+
+Instant node_clock() {
+    return {std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+                .count()};
+}
+
+}  // namespace
+
+Result<> GpuHardware::test_fabric(const FabricTestOrder& order) {
+    if (!functions_) return fail(Code::not_found, functions_.error().what, functions_.error().remedy);
+    if (functions() == nullptr) return Hardware::test_fabric(order);
+    if (!settings_.test_fabric)
+        return fail(Code::denied, "this agent was told not to test its fences",
+                    "start it without --no-fabric-selftest");
+    const std::scoped_lock lock{mutex_};
+    if (testing_) return fail(Code::conflict, "a test of the fences is under way", "wait for its end");
+    const Functions::Testable found = functions()->pairs_to_test(order.held, order.clean);
+    if (found.pairs.empty())
+        return fail(Code::exhausted, fmt::format("{}", fmt::join(found.why_not, "; ")),
+                    "ask again when two functions of a NIC are free");
+    if (tester_.joinable()) tester_.join();  // it has nothing left to do
+    testing_ = true;
+    tester_ = std::thread{[this, order, pairs = found.pairs] {
+        for (const FunctionPair& pair : pairs)
+            for (const FabricFence fence : {FabricFence::on, FabricFence::nic}) attack(pair, fence, order);
+        const std::scoped_lock ending{mutex_};
+        testing_ = false;
+    }};
+    return {};
+}
+
+// What was tried is stated, whatever came of it; a test that gave way to somebody's lease is none.
+void GpuHardware::attack(FunctionPair pair, FabricFence fence, const FabricTestOrder& order) {
+    const auto not_made = [&](const Error& why) {
+        const std::scoped_lock lock{mutex_};
+        news_.fabric_given_up.push_back({.ticket = order.ticket, .why = why.what, .evidence = {}});
+    };
+    const auto hold = functions()->hold_for_test(pair, order.clean);
+    if (!hold) return not_made(hold.error());
+    NicFacts nic = functions()->nic_of(pair[0]);
+    evidence::FabricStatement statement{.node = {},
+                                        .nic = std::move(nic.address),
+                                        .mac = std::move(nic.mac),
+                                        .model = std::move(nic.model),
+                                        .driver = std::move(nic.driver),
+                                        .firmware = std::move(nic.firmware),
+                                        .between = {},
+                                        .fence = fence,
+                                        .began = node_clock(),
+                                        .ended = {},
+                                        .attempts = {},
+                                        .why = {},
+                                        .grade = nic.grade,
+                                        .boot = boot_,
+                                        .ticket = order.ticket,
+                                        .agent_version = {}};
+    std::optional<Error> given_up;
+    {
+        auto rig = make_function_rig(fence, *functions(), pair, settings_.test_vlan);
+        auto found = rig ? agent::test_fabric(**rig, fence, settings_.functions.nft, statement.began,
+                                              [this] { return functions()->test_should_end(); })
+                         : std::unexpected(rig.error());
+        if (found) {
+            statement.between = std::move(found->between);
+            statement.honest_passes = found->honest_passes;
+            statement.attempts = std::move(found->attempts);
+        } else if (found.error().code == Code::timeout && functions()->test_should_end()) {
+            given_up = found.error();
+        } else {
+            statement.why = found.error().what;
+        }
+    }
+    const std::vector<std::string> left = functions()->clean_after_test(pair);
+    statement.ended = std::max(node_clock(), statement.began);
+    if (given_up) not_made(*given_up);
+    const std::scoped_lock lock{mutex_};
+    if (!given_up) news_.fabric.push_back(std::move(statement));
+    if (left.empty()) return;
+    for (const std::uint16_t function : pair)
+        news_.faults.push_back({.kind = UnitKind::vf,
+                                .device = function,
+                                .why = fmt::format("a test of its fences left something: {}", fmt::join(left, "; "))});
+}
+
+void GpuHardware::take_back_tests() {
+    if (functions() == nullptr) return;
+    for (auto& [function, why] : functions()->take_back_tests())
+        news_.faults.push_back(
+            {.kind = UnitKind::vf,
+             .device = function,
+             .why = fmt::format("a test of its fences was cut short, and cannot be taken back: {}", why)});
+}
+
+}  // namespace bulkhead::agent
