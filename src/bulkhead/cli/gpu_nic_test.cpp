@@ -9,6 +9,7 @@
 #include "bulkhead/cli/gpu_agent_test.hpp"
 #include "bulkhead/hw/container/durable.hpp"
 #include "bulkhead/hw/rdma/links.hpp"
+#include "bulkhead/hw/rdma/rdma_system.hpp"
 #include "bulkhead/hw/rdma/space.hpp"
 #include "bulkhead/hw/rdma/tree_test.hpp"
 
@@ -113,6 +114,20 @@ TEST_F(GpuNic, is_remembered_by_its_functions_numbers_and_nobody_new_is_sent_to_
     EXPECT_TRUE(now[1].physical.empty());
     EXPECT_FALSE(offers_rdma());
     EXPECT_NE(why(), "");
+}
+
+// Whatever is plugged in meanwhile: what was seen to be open is closed by being seen closed, and by nothing else.
+TEST_F(GpuNic, of_a_host_that_shared_its_rdma_devices_is_offered_only_where_it_does_not_any_more) {
+    plug_in();
+    settings_.no_functions = Error{Code::conflict, "RDMA devices are everybody's, as this test says", ""};
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    const auto own = rdma::Space::own();
+    ASSERT_TRUE(own);
+    auto system = rdma::RdmaSystem::open(*own);
+    const auto mode = system ? system->mode() : std::unexpected(system.error());
+    ASSERT_TRUE(eventually([&] { return !notes_.empty(); }));
+    EXPECT_EQ(stock_changed_, mode && *mode == rdma::NamespaceMode::exclusive) << notes_.front();
 }
 
 TEST_F(GpuNic, has_its_agent_say_hello_again) {
