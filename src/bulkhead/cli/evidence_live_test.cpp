@@ -192,6 +192,25 @@ print("valid")
     EXPECT_EQ(audited.status, 0) << audited.out;
 }
 
+// As far as a node without a NIC goes: it is asked over the line, and its reason comes back and is in the log.
+TEST(EvidenceLive, a_node_is_asked_to_test_its_fences_and_says_why_it_does_not) {
+    Fleet fleet;
+    ASSERT_NO_FATAL_FAILURE(fleet.start());
+    const std::string name = word_after(fleet.say({"get", "nodes", "-o", "yaml"}).out, "name:");
+    Fleet::Said said;
+    ASSERT_TRUE(within(std::chrono::seconds{30}, [&] {
+        said = fleet.say({"selftest", "fabric", "--node", name});
+        return said.out.find("made no test") != std::string::npos;
+    })) << said.out;
+    EXPECT_NE(said.status, 0);
+    EXPECT_THAT(said.out, HasSubstr("has no NIC for tenants to test"));
+    EXPECT_THAT(fleet.say({"get", "node", name, "-o", "yaml"}).out, HasSubstr("fabricTestRequest"));
+    EXPECT_THAT(fleet.say({"audit", "list", "--limit", "1000"}).out, HasSubstr("refused"));
+    EXPECT_NE(fleet.say({"selftest", "fabric", "--node", "nobody"}).status, 0);
+    EXPECT_NE(fleet.say({"selftest", "fabric", "--node", name, "--veth"}).status, 0)
+        << "its ends are its own to choose";
+}
+
 TEST(EvidenceLive, an_export_that_is_killed_again_and_again_has_each_record_once) {
     Fleet fleet;
     ASSERT_NO_FATAL_FAILURE(fleet.start());

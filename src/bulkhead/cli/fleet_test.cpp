@@ -57,6 +57,29 @@ TEST(FleetPicture, joins_gpus_only_when_the_same_is_true_of_them) {
     EXPECT_THAT(text, HasSubstr("gpu3     [........] h100-80gb-sxm5  draining: Xid 92\n"));
 }
 
+TEST(FleetPicture, says_what_a_node_found_at_its_own_fences) {
+    Snapshot fleet = fleet_of_one();
+    GpuNodeStatus& status = fleet.nodes[0].status;
+    status.functions.resize(2);
+    status.functions[0].physical = "0000:3b:00.0";
+    status.functions[1].physical = "0000:af:00.0";
+    EXPECT_THAT(drawn(fleet), Not(HasSubstr("fences")));
+    NodeFabricTest closed{.nic = "0000:3b:00.0", .fence = FabricFence::on, .found = FabricFound::closed};
+    closed.grade = Grade::emulated;
+    closed.stopped = {"forged-mac", "forged-gid"};
+    closed.record = 42;
+    NodeFabricTest open = closed;
+    open.fence = FabricFence::nic;
+    open.found = FabricFound::open;
+    open.through = {"forged-gid"};
+    open.record = 43;
+    status.fabricTests = {closed, open};
+    const std::string text = drawn(fleet);
+    EXPECT_THAT(text, HasSubstr("  fences of 0000:3b:00.0: closed (2 stopped), emulated, log record 42\n"));
+    EXPECT_THAT(text, HasSubstr("  fences of 0000:3b:00.0 alone: open to forged-gid, emulated, log record 43\n"));
+    EXPECT_THAT(text, HasSubstr("  fences of 0000:af:00.0: not tested\n"));
+}
+
 TEST(FleetPicture, says_where_neighbours_can_profile_each_other) {
     Snapshot fleet = fleet_of_one();
     EXPECT_THAT(drawn(fleet), Not(HasSubstr("performance counters"))) << "nobody said anything";

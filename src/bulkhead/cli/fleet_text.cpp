@@ -113,8 +113,10 @@ void print_node(std::ostream& out, const GpuNode& node, const std::map<std::stri
     for (const NodeFabricTest& test : node.status.fabricTests)
         out << fmt::format("  fences of {}{}: {}\n", test.nic, test.fence == FabricFence::nic ? " alone" : "",
                            painted(fence_text(test), paint_of(test.found), colour));
-    for (const std::string& nic : untested_nics(node.status, FabricFence::on))
-        out << fmt::format("  fences of {}: {}\n", nic, painted("not tested", yellow, colour));
+    // Of one that has tested some: a node that is a model has no fences to test.
+    if (!node.status.fabricTests.empty())
+        for (const std::string& nic : untested_nics(node.status, FabricFence::on))
+            out << fmt::format("  fences of {}: {}\n", nic, painted("not tested", yellow, colour));
     std::int64_t index = 0;
     for (std::size_t i = 0; i < node.status.gpus.size();) {
         const NodeGpus& gpu = node.status.gpus[i];
