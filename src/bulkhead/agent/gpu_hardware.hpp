@@ -154,7 +154,7 @@ private:
     std::string return_path(
         std::uint16_t gpu) const;                 // before the words on how it was wiped; empty: it was in no machine
     void forget_return(std::uint16_t gpu) const;  // it was wiped, and that was verified
-    bool has_devices() const;  // that can go to a machine
+    bool has_devices() const;                     // that can go to a machine
     bool is_in_machine(const nvml::Gpu& gpu) const;
     void add_machines(GpuNodeStatus& status) const;
     void look_at_machines(News& news);
