@@ -1,0 +1,114 @@
+# shows: functions leased by orders: RoCE inside a tenant and not across, nobody else's devices, limits that hold, an agent killed meanwhile, nothing left
+# limit: 300
+# module: needed
+machine() { card; }
+functions_left() {
+    local f
+    for f in /sys/class/net/"$pf"/device/virtfn*; do [ -e "$f/driver" ] && basename "$f"; done
+    rdma dev
+    nft list ruleset
+    ls "$run/net"
+    ls "$run/functions" | grep -v '\.last$'
+    find /sys/fs/cgroup/bulkhead -name 'lease-*'
+    ip link show "$pf" | grep -E 'vf [0-9]' | grep -vE 'link/ether 00:00:00:00:00:00.*spoof checking on, link-state auto, trust off$'
+    true
+}
+address_of() {  # WORKLOAD: of its lease's only function
+    bulkhead get leases -o yaml $door | awk -v name="$1" '$1 == "workload:" { mine = ($2 == name) } mine && $1 == "address:" { sub("/.*", "", $2); print $2; exit }'
+}
+# The lease's namespace under the name of its work, for somebody with more rights than any tenant: the host's root.
+name_space() {  # WORKLOAD ADDRESS SIDE-ADDRESS
+    local record lease
+    record=$(grep -l "\"$2/" "$run"/functions/*)
+    lease=$(sed -n 's/.*"lease": *\([0-9]*\).*/\1/p' "$record" | head -n 1)
+    mkdir -p /run/netns
+    touch "/run/netns/$1"
+    mount --bind "$run/net/lease-$lease" "/run/netns/$1"
+    ip link add "side-$1" type veth peer name side netns "$1"
+    ip link set "side-$1" master side up
+    ip -n "$1" addr add "$3/24" dev side
+    ip -n "$1" link set side up
+}
+forget_space() {  # WORKLOAD
+    ip link del "side-$1"
+    umount "/run/netns/$1"
+    rm "/run/netns/$1"
+}
+device_of() { in_tenant "$1" rdma dev | sed -n 's/^[0-9]*: \([^:]*\):.*/\1/p'; }  # WORKLOAD: all that are in its namespace
+row_of() {  # WORKLOAD ADDRESS: in its GID table; one process, since there are a thousand rows
+    in_tenant "$1" ibv_devinfo -v | sed -n "s/.*GID\[ *\([0-9]*\)\]:.*::ffff:$2, RoCE v2/\1/p"
+}
+# RoCE from one lease's namespace to another's, their queue pairs exchanged over the side channel.
+crosses() {  # SERVER CLIENT SERVER-SIDE-ADDRESS ROW-OF-THE-CLIENT
+    local rc=0 listening
+    (exec /usr/bin/ip netns exec "$1" timeout 30 ibv_rc_pingpong -p 18600 -d "$(device_of "$1")" -g 1 -n 20 -s 1024 >/tmp/pong.log 2>&1) &
+    listening=$!
+    sleep 1
+    in_tenant "$2" timeout 15 ibv_rc_pingpong -p 18600 -d "$(device_of "$2")" -g "$4" -n 20 -s 1024 "$3" >/tmp/ping.log 2>&1 || rc=$?
+    kill $listening 2>/dev/null || true
+    wait $listening 2>/dev/null || true
+    return $rc
+}
+one_function_each() { [ "$(ls "$run/net" | grep -vc '\.sys$')" = 3 ]; }
+of_agent() { for p in /proc/[0-9]*; do tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -qE '^[^ ]*bulkhead agent(-hands)? ' && echo "${p#/proc/}"; done; true; }
+guest() {
+    . /lab/fabric.sh
+    . /lab/fleet.sh
+    soft_roce_moves || fail "the lab's kernel module is not here"
+    modprobe igb
+    modprobe igbvf
+    until_true 30 physical
+    pf=$(physical)
+    nic=$(basename "$(readlink -f "/sys/class/net/$pf/device")")
+    fleet=/tmp/fleet.yaml
+    sed 's|^  threatModel: internal|&\n  fabric: {kind: ethernet, pool: 10.128.0.0/16, tenantPrefix: 24, vlans: {first: 100, last: 199}, losslessPriority: 3, classes: [{rateMbps: 100, dscp: 26}]}|' \
+        /lab/examples/fleet.yaml >$fleet
+    gpus=3
+    node_up --tenant-nic "$nic=3" --soft-roce
+    until_true 120 wiped 'gpu0'
+    ev node_s "$(cut -d ' ' -f 1 /proc/uptime)"
+    run=$(dirname /run/bulkhead/*/net)
+
+    # What every tenant here can say of itself.
+    about='device=${NCCL_IB_HCA#=}; device=${device%:1}
+echo "devices: $(ls /sys/class/infiniband | tr "\n" " ")"
+echo "files: $(ls /dev/infiniband | tr "\n" " ")"
+echo "lists: $(ls /sys/class/infiniband_verbs /sys/devices/virtual/infiniband_verbs | grep -c uverbs)"
+echo "gids: $(ibv_devinfo -v | grep -c ffff:)"
+pingpong() { timeout 20 ibv_rc_pingpong -d "$device" -g "$NCCL_IB_GID_INDEX" -n 20 -s 1024 "$@"; }'
+    rdma_work a1 vision "$about
+echo ready
+while :; do pingpong >/dev/null; done"
+    until_true 60 said a1 vision '^ready'
+    a1=$(address_of a1)
+    rdma_work b1 speech "$about
+if pingpong $a1; then echo across: passes; else echo across: stopped; fi
+ip addr add 10.128.0.99/24 dev fabric1 2>&1 | sed 's/^/address: /'
+mknod /tmp/theirs c 231 192 2>&1 | sed 's/^/mknod: /'
+cat /dev/infiniband/uverbs0 2>&1 | sed 's/^/theirs: /'
+echo \"limit: \$(lab-verbs handles /dev/infiniband/*)\"
+echo ready; sleep 600"
+    rdma_work a2 vision "$about
+for try in 1 2 3 4 5; do if pingpong $a1; then echo inside: passes; break; fi; sleep 1; done
+echo ready; sleep 600"
+    until_true 90 said a2 vision '^ready'
+    until_true 90 said b1 speech '^ready'
+    ev tenants_s "$(cut -d ' ' -f 1 /proc/uptime)"
+    a2=$(address_of a2)
+    b1=$(address_of b1)
+    said a2 vision '^inside: passes' || fail "RoCE inside the tenant: $(printed a2 vision)"
+    said b1 speech '^across: stopped' || fail "RoCE across tenants: $(printed b1 speech)"
+    ev roce "inside a tenant, and not across"
+    for work in "a1 vision soft0 uverbs0" "b1 speech soft1 uverbs1" "a2 vision soft2 uverbs2"; do
+        set -- $work
+        check "$1_sees" "$(printed "$1" "$2" | sed -n 's/^\(devices\|files\|lists\|gids\): //p' | tr '\n' ' ')" "$3  $4  0 1 "
+    done
+    check "b1_tries" "$(printed b1 speech | grep -cE '^(address|mknod): .*not permitted')" 2
+    printed b1 speech | grep -E '^(address|mknod|theirs|limit):'
+    said b1 speech '^theirs: .*No such file' >/dev/null || fail "b1 has a file of a1's device"
+    check rdma_max "$(cat "/sys/fs/cgroup/bulkhead"/*/lease-*/tenant/rdma.max | grep -o 'soft[0-9] hca_handle=1024 hca_object=262144' | sort | tr '\n' ' ')" \
+        "soft0 hca_handle=1024 hca_object=262144 soft1 hca_handle=1024 hca_object=262144 soft2 hca_handle=1024 hca_object=262144 "
+    said b1 speech '^limit: handles=1024 Resource temporarily unavailable' >/dev/null || fail "the limit of handles: $(said b1 speech '^limit:')"
+    check host_lists "$(rdma dev; ls /sys/class/infiniband)" ""
+    fail "so far"
+}
