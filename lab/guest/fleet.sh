@@ -24,7 +24,7 @@ agent_up() {  # agent's further arguments
     agent=$!
 }
 # When a scenario has failed: what the fleet knew.
-account() { bulkhead audit list $door; bulkhead audit export $door | grep -E "wipe-failed|quarantin|lease-ending"; bulkhead fleet $door; cat /tmp/node.yaml; }
+account() { bulkhead queue $door; bulkhead audit list $door; bulkhead audit export $door | grep -E "wipe-failed|quarantin|lease-ending"; bulkhead fleet $door; cat /tmp/node.yaml; }
 wiped() { bulkhead audit list $door | grep -E " wiped .*$1"; }
 lease_of() {  # WORKLOAD: the newest lease the log knows of it
     bulkhead audit export $door | grep "$1" | grep -o 'lease-[0-9a-f]\{12\}' | tail -n 1
@@ -70,8 +70,8 @@ metadata: {name: $1}
 spec:
   tenant: $2
   gpu: {count: 1, mechanism: whole}
-  cpu: 1
   memory: 128Mi
+  isolation: {node: same-domain}
   network: {rdma: true}
   command:
     - /bin/sh

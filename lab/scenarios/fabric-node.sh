@@ -62,7 +62,7 @@ guest() {
     nic=$(basename "$(readlink -f "/sys/class/net/$pf/device")")
     fleet=/tmp/fleet.yaml
     sed 's|^  threatModel: internal|&\n  fabric: {kind: ethernet, pool: 10.128.0.0/16, tenantPrefix: 24, vlans: {first: 100, last: 199}, losslessPriority: 3, classes: [{rateMbps: 100, dscp: 26}]}|' \
-        /lab/examples/fleet.yaml >$fleet
+        /lab/examples/fleet.yaml | sed 's/guarantee: 1}/guarantee: 2}/; s/guarantee: 0.5}/guarantee: 1}/' >$fleet
     gpus=3
     node_up --tenant-nic "$nic=3" --soft-roce
     until_true 120 wiped 'gpu0'
@@ -110,5 +110,50 @@ echo ready; sleep 600"
         "soft0 hca_handle=1024 hca_object=262144 soft1 hca_handle=1024 hca_object=262144 soft2 hca_handle=1024 hca_object=262144 "
     said b1 speech '^limit: handles=1024 Resource temporarily unavailable' >/dev/null || fail "the limit of handles: $(said b1 speech '^limit:')"
     check host_lists "$(rdma dev; ls /sys/class/infiniband)" ""
-    fail "so far"
+    # Somebody with all rights in b1's namespace, and the means to exchange queue pairs: the wire itself is tried.
+    side_channel
+    name_space a1 "$a1" 192.168.9.1
+    name_space a2 "$a2" 192.168.9.2
+    name_space b1 "$b1" 192.168.9.3
+    crosses a1 a2 192.168.9.1 1 || fail "with the side channel RoCE inside the tenant does not pass: $(cat /tmp/ping.log /tmp/pong.log)"
+    if crosses a1 b1 192.168.9.1 1; then fail "RoCE crossed from b1 to a1"; fi
+    in_tenant b1 ip addr add "$a2/24" dev fabric1
+    until_true 10 row_is_there b1 "$a2"
+    if crosses a1 b1 192.168.9.1 "$(row_of b1 "$a2")"; then fail "a forged GID crossed from b1 to a1"; fi
+    ev forged_gid "$(tail -n 1 /tmp/ping.log)"
+    in_tenant b1 ip addr del "$a2/24" dev fabric1
+    check foreign_uverbs "$(in_tenant b1 lab-verbs open /dev/infiniband/uverbs0)" "open=0 Operation not permitted"
+    check own_uverbs "$(in_tenant a1 lab-verbs open /dev/infiniband/uverbs0)" "open=1 and no end"
+
+    # The agent and its hands are killed with all three attached: the next finds them as they were.
+    before=$(devices_and_records)
+    kill -KILL $(of_agent)
+    agent_up --tenant-nic "$nic=3" --soft-roce
+    until_true 60 agent_is_back
+    sleep 3
+    check after_the_kill "$(devices_and_records)" "$before"
+    crosses a1 a2 192.168.9.1 1 || fail "after its agent was killed the tenant's RoCE does not pass: $(cat /tmp/ping.log)"
+    for work in a1 a2 b1; do forget_space $work; done
+    ev killed_s "$(cut -d ' ' -f 1 /proc/uptime)"
+
+    # b1 goes, and what it had is nobody's; its neighbours keep theirs.
+    lease=$(bulkhead get leases -o yaml $door | awk '$1 == "name:" { name = $2 } $1 == "workload:" && $2 == "b1" { print name }')
+    bulkhead delete workload b1 $door
+    until_true 60 wiped 'vf1 .*speech'
+    check b1_function "$(ip link show "$pf" | grep -E 'vf 1 .*00:00:00:00:00:00.*trust off$' | wc -l) $(ls "$run/net" | grep -vc '\.sys$') $(ls "$run/functions" | grep -c '10\.2$')" "1 2 0"
+    for work in a1 a2; do bulkhead delete workload $work $door; done
+    until_true 60 wiped 'vf0 .*vision'
+    until_true 60 wiped 'vf2 .*vision'
+    until_true 60 nothing_leased
+    check left "$(functions_left)" ""
+    certificate_out "$lease"
+}
+row_is_there() { [ -n "$(row_of "$@")" ]; }
+devices_and_records() { for work in a1 a2 b1; do echo "$work $(device_of $work) $(row_of $work "$(eval echo \$$work)")"; done; cat "$run"/functions/*.?; }
+agent_is_back() { [ "$(grep -c 'event=welcome' /tmp/agent.log)" -ge 2 ]; }
+nothing_leased() { ! bulkhead get leases -o yaml $door | grep -q 'workload:'; }
+outside() {
+    "$project/build/bin/bulkhead" verify out/wipe.json --key out/log.vkey --tenant speech --node gpu-1 >verified.txt || return 1
+    cat verified.txt
+    grep -q 'vf1' verified.txt && grep -q 'emulated' verified.txt
 }
