@@ -51,6 +51,22 @@ crosses() {  # SERVER CLIENT SERVER-SIDE-ADDRESS ROW-OF-THE-CLIENT
 }
 one_function_each() { [ "$(ls "$run/net" | grep -vc '\.sys$')" = 3 ]; }
 of_agent() { for p in /proc/[0-9]*; do tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -qE '^[^ ]*bulkhead agent(-hands)? ' && echo "${p#/proc/}"; done; true; }
+# Two who trust each other enough to share a node, as tenants below the VM must.
+tenant_of_domain() {  # NAME GPUS
+    cat <<Y
+---
+apiVersion: bulkhead.dev/v1alpha1
+kind: Tenant
+metadata: {name: $1}
+spec:
+  class: research
+  trustDomain: {name: lab, consent: {by: head of lab, at: 2026-11-01T00:00:00Z}}
+  quota: {guarantee: $2}
+  accepts:
+    - {risk: shared-nvlink, by: head of lab, at: 2026-11-01T00:00:00Z}
+    - {risk: shared-fault-domain, by: head of lab, at: 2026-11-01T00:00:00Z}
+Y
+}
 guest() {
     . /lab/fabric.sh
     . /lab/fleet.sh
@@ -61,8 +77,18 @@ guest() {
     pf=$(physical)
     nic=$(basename "$(readlink -f "/sys/class/net/$pf/device")")
     fleet=/tmp/fleet.yaml
-    sed 's|^  threatModel: internal|&\n  fabric: {kind: ethernet, pool: 10.128.0.0/16, tenantPrefix: 24, vlans: {first: 100, last: 199}, losslessPriority: 3, classes: [{rateMbps: 100, dscp: 26}]}|' \
-        /lab/examples/fleet.yaml | sed 's/guarantee: 1}/guarantee: 2}/; s/guarantee: 0.5}/guarantee: 1}/' >$fleet
+    cat >$fleet <<Y
+apiVersion: bulkhead.dev/v1alpha1
+kind: FleetPolicy
+metadata: {name: fleet}
+spec:
+  threatModel: internal
+  sites: [{name: local, jurisdiction: eu}]
+  trustDomains: [{name: lab, members: [vision, speech]}]
+  fabric: {kind: ethernet, pool: 10.128.0.0/16, tenantPrefix: 24, vlans: {first: 100, last: 199}, losslessPriority: 3, classes: [{rateMbps: 100, dscp: 26}]}
+$(tenant_of_domain vision 2)
+$(tenant_of_domain speech 1)
+Y
     gpus=3
     node_up --tenant-nic "$nic=3" --soft-roce
     until_true 120 wiped 'gpu0'
