@@ -64,3 +64,10 @@ exchange() {
     wait $server 2>/dev/null || true
     return $rc
 }
+# Our module lets a soft-RoCE device be moved into a namespace, as those of real NICs can be; false: it is not in this guest.
+soft_roce_moves() {
+    [ -e /lab/bulkhead_lab_rxe.ko ] || return 1
+    modprobe rdma_rxe
+    modprobe ib_uverbs
+    insmod /lab/bulkhead_lab_rxe.ko || fail "the lab's kernel module does not load: $(dmesg | tail -n 3)"
+}

@@ -3,7 +3,7 @@ door=
 node_up() {  # agent's further arguments
     export BULKHEAD_CONTEXT=/tmp/context BULKHEAD_SIM_NODE=/tmp/gpus LD_LIBRARY_PATH=/opt/bulkhead/lib
     mkdir -p "${state:=/tmp/state}"
-    [ -e /tmp/gpus ] || bulkhead-gpusim new /tmp/gpus --gpus "2 x h200-141gb" >/dev/null
+    [ -e /tmp/gpus ] || bulkhead-gpusim new /tmp/gpus --gpus "${gpus:-2} x h200-141gb" >/dev/null
     rm -f "$state/server/address"
     # The same doors after a boot as before it: an agent remembers where its control plane is.
     bulkhead serve --data "$state/server" --port 7443 --agent-port 7444 --simulated-fleet >>/tmp/server.log 2>&1 &
@@ -24,7 +24,7 @@ agent_up() {  # its further arguments
     agent=$!
 }
 # When a scenario has failed: what the fleet knew.
-account() { bulkhead audit list $door; bulkhead audit export $door | grep -E "wipe-failed|quarantin|lease-ending"; bulkhead fleet $door; cat /tmp/node.yaml; }
+account() { bulkhead queue $door; bulkhead audit list $door; bulkhead audit export $door | grep -E "wipe-failed|quarantin|lease-ending"; bulkhead fleet $door; cat /tmp/node.yaml; }
 wiped() { bulkhead audit list $door | grep -E " wiped .*$1"; }
 lease_of() {  # WORKLOAD: the newest lease the log knows of it
     bulkhead audit export $door | grep "$1" | grep -o 'lease-[0-9a-f]\{12\}' | tail -n 1
@@ -61,3 +61,29 @@ drive_state() {
     awk -v serial="$1" '/serial:/ { mine = ($NF == serial); seen = seen || mine; if (mine) said = "sanitizing" } / state:/ { if (mine) { said = $NF; mine = 0 } } END { print said }' /tmp/node.yaml
 }
 drive_is() { [ "$(drive_state "$1")" = "$2" ]; }
+# Work with a function of a NIC of its own, and RDMA on it.
+rdma_work() {  # NAME TENANT COMMAND
+    cat >"/tmp/$1.yaml" <<Y
+apiVersion: bulkhead.dev/v1alpha1
+kind: GpuWorkload
+metadata: {name: $1}
+spec:
+  tenant: $2
+  gpu: {count: 1, mechanism: whole}
+  memory: 128Mi
+  isolation: {node: same-domain}
+  network: {rdma: true}
+  command:
+    - /bin/sh
+    - -c
+    - |
+$(echo "$3" | sed 's/^/      /')
+Y
+    bulkhead apply -f "/tmp/$1.yaml" $door
+}
+# What a tenant's command prints is for its tenant's people alone: operators are refused.
+printed() {  # WORKLOAD TENANT
+    [ -s "/tmp/$2.token" ] || { bulkhead token create --role tenant-user --tenant "$2" --subject reader $door 2>/dev/null >"/tmp/$2.token"; chmod 600 "/tmp/$2.token"; }
+    bulkhead logs "$1" --server "$(head -n 1 "$state/server/address")" --token-file "/tmp/$2.token" --ca "$state/server/keys/ca.crt"
+}
+said() { printed "$1" "$2" | grep -E "$3"; }  # WORKLOAD TENANT PATTERN

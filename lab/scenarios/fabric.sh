@@ -1,5 +1,6 @@
 # shows: selftest fabric between two functions: with the fence nothing forged arrives, without it everything does; nothing is left behind
-# limit: 120
+# limit: 150
+# module: used
 machine() { card; }
 left_behind() {
     for f in /sys/class/net/"$pf"/device/virtfn*; do [ -e "$f/driver" ] && basename "$f"; done
@@ -32,4 +33,9 @@ guest() {
     check soft_roce "$(selftest --fence on --soft-roce)" 2
     grep -q "cannot be moved to its tenant's namespace" /tmp/selftest.log || fail "soft-RoCE was refused for another reason"
     check left_by_soft_roce "$(left_behind)" ""
+    # With it moved, as RDMA devices of real NICs are, its neighbour's is there to be tried: not to be opened.
+    if ! soft_roce_moves; then ev moved_soft_roce "not tried: the lab's kernel module is not here"; return 0; fi
+    check moved_soft_roce "$(selftest --fence on --soft-roce)" 0
+    grep -E 'foreign-uverbs +.*stopped' /tmp/selftest.log || fail "a neighbour's RDMA device was not tried, or opened"
+    check left_by_moved_soft_roce "$(left_behind)" ""
 }

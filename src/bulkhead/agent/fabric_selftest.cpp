@@ -245,6 +245,7 @@ struct ProcessAttempt {
     std::string name, tried;
     std::function<int()> run;
     std::string not_tried;  // why
+    std::string fence = "the kernel, without the capability";
 };
 
 std::vector<ProcessAttempt> process_attempts(FabricRig& rig, int link, const std::string& nft) {
@@ -289,6 +290,7 @@ std::vector<ProcessAttempt> process_attempts(FabricRig& rig, int link, const std
             return file ? 0 : errno;
         };
     }
+    verbs.fence = "the kernel, RDMA devices being kept to their namespaces";
     all.push_back(std::move(verbs));
     return all;
 }
@@ -305,8 +307,7 @@ Result<FabricAttempt> carry_out(const ProcessAttempt& what, FabricRig& rig, Fabr
     attempt.end = *error == 0 ? AttemptEnd::got_through : *error == EPERM ? AttemptEnd::stopped : AttemptEnd::unclear;
     if (*error != 0)
         attempt.by =
-            fmt::format("{}: {}", *error == EPERM ? "the kernel, without the capability" : "it failed, by no fence",
-                        std::strerror(*error));
+            fmt::format("{}: {}", *error == EPERM ? what.fence : "it failed, by no fence", std::strerror(*error));
     return attempt;
 }
 

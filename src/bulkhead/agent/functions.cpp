@@ -357,25 +357,28 @@ Result<> Functions::give_rdma(const Known& one, FunctionRecord& record, const rd
     }
     if (names.empty()) return {};
     record.rdma = names.front();
-    const auto verbs = rdma_.verbs(record.rdma);
+    if (auto moved = move_rdma(one, record.rdma, space); !moved) return moved;
+    // The file of it is another than it was: whoever moves it takes it away from everybody, and makes it anew.
+    const auto verbs = rdma::RdmaTree{sysfs_of(record.lease)}.verbs(record.rdma);
     if (!verbs) return std::unexpected(verbs.error());
     record.verbs = verbs->path;
     record.verbs_major = verbs->major;
     record.verbs_minor = verbs->minor;
-    if (auto written = container::write_durably(record_path(one.address), function_record_text(record)); !written)
-        return written;
+    return container::write_durably(record_path(one.address), function_record_text(record));
+}
+
+Result<> Functions::move_rdma(const Known& one, const std::string& device, const rdma::Space& space) {
     auto system = rdma::RdmaSystem::open(*host_);
     if (!system) return std::unexpected(system.error());
     const auto devices = system->devices();
     if (!devices) return std::unexpected(devices.error());
-    const auto at = std::ranges::find(*devices, record.rdma, &rdma::RdmaDevice::name);
+    const auto at = std::ranges::find(*devices, device, &rdma::RdmaDevice::name);
     if (at != devices->end()) return system->move(*at, space);
     auto there = rdma::RdmaSystem::open(space);
     if (!there) return std::unexpected(there.error());
     const auto moved = there->devices();
-    if (moved && std::ranges::find(*moved, record.rdma, &rdma::RdmaDevice::name) != moved->end()) return {};
-    return fail(Code::not_found,
-                fmt::format("the RDMA device {} of {} is in neither namespace", record.rdma, one.address),
+    if (moved && std::ranges::find(*moved, device, &rdma::RdmaDevice::name) != moved->end()) return {};
+    return fail(Code::not_found, fmt::format("the RDMA device {} of {} is in neither namespace", device, one.address),
                 "see `rdma dev`");
 }
 

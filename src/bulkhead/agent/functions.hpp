@@ -177,6 +177,7 @@ private:
     Result<> detach_locked(const Known& known);
     Result<> give_link(const Known& known, const FunctionRecord& record, const rdma::Space& space);
     Result<> give_rdma(const Known& known, FunctionRecord& record, const rdma::Space& space);
+    Result<> move_rdma(const Known& known, const std::string& device, const rdma::Space& space);
     Result<> dress(const FunctionRecord& record, const rdma::Space& space, FabricFence fence);
     Result<> make_nobodys(const Known& known);
     std::vector<std::string> residue_of(const Known& known);

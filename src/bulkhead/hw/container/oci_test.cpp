@@ -112,6 +112,16 @@ TEST(OciConfig, a_prepared_network_is_joined_and_its_own_sysfs_shown) {
     EXPECT_EQ(shown, std::vector<std::string>{"/run/bulkhead/net/lease-7.sys"});
 }
 
+TEST(OciConfig, lists_of_rdma_files_that_are_everybodys_are_hidden) {
+    const json::value config = config_of(container_spec());
+    std::vector<std::string> hidden;
+    for (const json::value& path : config.at("linux").at("maskedPaths").as_array())
+        hidden.emplace_back(path.as_string());
+    for (const char* list : {"/sys/class/infiniband_verbs", "/sys/devices/virtual/infiniband_verbs",
+                             "/sys/class/infiniband_mad", "/sys/devices/virtual/infiniband_mad"})
+        EXPECT_NE(std::ranges::find(hidden, list), hidden.end()) << list;
+}
+
 TEST(OciConfig, limits_are_those_of_the_lease) {
     const json::value config = config_of(container_spec());
     const json::value& resources = config.at("linux").at("resources");

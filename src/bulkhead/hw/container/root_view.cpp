@@ -186,19 +186,23 @@ Result<> move_into(const std::string& root) {
 }  // namespace
 
 std::vector<std::string> shared_etc() {
-    return {"/etc/ld.so.cache",  "/etc/ld.so.conf", "/etc/ld.so.conf.d",    "/etc/nsswitch.conf", "/etc/localtime",
-            "/etc/alternatives", "/etc/ssl/certs",  "/etc/ca-certificates", "/etc/pki/tls/certs", "/etc/OpenCL/vendors",
-            "/etc/protocols",    "/etc/services",   "/etc/os-release",      "/etc/debian_version"};
+    return {"/etc/ld.so.cache",   "/etc/ld.so.conf",     "/etc/ld.so.conf.d", "/etc/nsswitch.conf",
+            "/etc/localtime",     "/etc/alternatives",   "/etc/ssl/certs",    "/etc/ca-certificates",
+            "/etc/pki/tls/certs", "/etc/OpenCL/vendors", "/etc/protocols",    "/etc/services",
+            "/etc/os-release",    "/etc/debian_version", "/etc/libibverbs.d"};
 }
 
 std::vector<std::string> hidden_paths() {
-    return {"/proc/acpi",        "/proc/asound",        "/proc/kallsyms",       "/proc/kcore",
-            "/proc/keys",        "/proc/key-users",     "/proc/kmsg",           "/proc/kpagecount",
-            "/proc/kpageflags",  "/proc/kpagecgroup",   "/proc/latency_stats",  "/proc/sched_debug",
-            "/proc/schedstat",   "/proc/scsi",          "/proc/slabinfo",       "/proc/sysrq-trigger",
-            "/proc/timer_list",  "/proc/timer_stats",   "/proc/vmallocinfo",    "/proc/pagetypeinfo",
-            "/proc/config.gz",   "/proc/diskstats",     "/sys/firmware",        "/sys/fs/bpf",
-            "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/sys/devices/virtual/powercap"};
+    return {"/proc/acpi", "/proc/asound", "/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/key-users",
+            "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/latency_stats",
+            "/proc/sched_debug", "/proc/schedstat", "/proc/scsi", "/proc/slabinfo", "/proc/sysrq-trigger",
+            "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/config.gz",
+            "/proc/diskstats", "/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing",
+            "/sys/kernel/security", "/sys/devices/virtual/powercap",
+            // Files of every RDMA device of the machine, by name: of these lists alone the kernel makes no namespace's
+            // own. Programs find their own device by netlink.
+            "/sys/class/infiniband_verbs", "/sys/devices/virtual/infiniband_verbs", "/sys/class/infiniband_mad",
+            "/sys/devices/virtual/infiniband_mad"};
 }
 
 std::vector<std::string> read_only_paths() { return {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"}; }

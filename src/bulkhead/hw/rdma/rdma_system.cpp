@@ -10,7 +10,9 @@ namespace bulkhead::rdma {
 Result<RdmaSystem> RdmaSystem::open(const Space& space) {
     auto line = NetlinkLine::open(space, NetlinkLine::Family::rdma);
     if (!line) return std::unexpected(line.error());
-    return RdmaSystem{std::move(*line)};
+    auto same = space.again();
+    if (!same) return std::unexpected(same.error());
+    return over(std::move(*line), std::move(*same));
 }
 
 Result<> RdmaSystem::tell(const Request& request, std::string_view what) {
@@ -64,8 +66,11 @@ Result<std::map<std::string, std::uint64_t>> RdmaSystem::resources(const RdmaDev
 }
 
 Result<> RdmaSystem::move(const RdmaDevice& device, const Space& to) {
-    if (auto ok = tell(move_rdma_device(device.index, to.descriptor()),
-                       fmt::format("move {} to its tenant's namespace", device.name));
+    // The kernel moves a device only for whoever is in its namespace themselves: a socket of it does not do.
+    if (auto ok = space_.run([&] {
+            return tell(move_rdma_device(device.index, to.descriptor()),
+                        fmt::format("move {} to its tenant's namespace", device.name));
+        });
         !ok) {
         if (line_.last_error() != EOPNOTSUPP) return ok;
         return fail(

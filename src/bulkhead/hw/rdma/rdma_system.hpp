@@ -15,6 +15,8 @@ class RdmaSystem {
 public:
     // `unavailable` or `invalid` on a kernel without RDMA.
     static Result<RdmaSystem> open(const Space& space);
+    // Over a socket of that namespace that is connected already.
+    static RdmaSystem over(NetlinkLine line, Space space) { return {std::move(line), std::move(space)}; }
 
     Result<NamespaceMode> mode();
     // Exclusive already is fine. With devices and other namespaces about the kernel refuses: then it is set at boot.
@@ -26,9 +28,10 @@ public:
     Result<> remove_soft_roce(const RdmaDevice& device);
 
 private:
-    explicit RdmaSystem(NetlinkLine line) : line_{std::move(line)} {}
+    RdmaSystem(NetlinkLine line, Space space) : line_{std::move(line)}, space_{std::move(space)} {}
     Result<> tell(const Request& request, std::string_view what);
     NetlinkLine line_;
+    Space space_;
 };
 
 }  // namespace bulkhead::rdma

@@ -28,6 +28,7 @@ public:
     static Result<> hide_sysfs(const std::string& folder);
 
     int descriptor() const { return *fd_; }
+    Result<Space> again() const;  // the same one, by a descriptor of its own
     // Runs it in a thread inside of this namespace, to its end.
     Result<> run(const std::function<Result<>()>& what) const;
     bool is_same_as(const Space& other) const;
