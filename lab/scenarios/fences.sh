@@ -12,7 +12,7 @@ tested() { [ "$(tests)" -ge "$1" ]; }
 under_test() { ls /run/bulkhead/*/functions/0000:* >/dev/null 2>&1; }
 found() {  # FENCE: what the newest test with it comes to
     bulkhead get nodes gpu-1 -o yaml $door >/tmp/node.yaml
-    awk -v fence="$1" '/ fence:/ { mine = ($NF == fence) } / found:/ { if (mine) print $NF }' /tmp/node.yaml
+    awk -v fence="$1" '{ gsub(/["\047]/, "") } / fence:/ { mine = ($NF == fence) } / found:/ { if (mine) print $NF }' /tmp/node.yaml
 }
 guest() {
     . /lab/fabric.sh

@@ -62,7 +62,8 @@ LeasedFence known_fence(const NodeRun& node, const std::string& nic, FabricFence
         known.found = test.found;
         known.open = test.through;
         known.unproven = test.unclear;
-        known.unproven.insert(known.unproven.end(), test.untried.begin(), test.untried.end());
+        if (fence == FabricFence::on)  // behind a kernel of its own a tenant may do there what it likes
+            known.unproven.insert(known.unproven.end(), test.untried.begin(), test.untried.end());
         known.grade = test.grade;
         known.record = test.record;
         known.digest = test.digest;

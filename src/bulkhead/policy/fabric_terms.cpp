@@ -101,7 +101,9 @@ Tested look_at_tests(const FleetView& fleet, FabricFence fence, const FabricRead
             const std::string where = fmt::format("{} ({})", name, place_in_log(test));
             for (const std::string& attempt : test.through) all.open[attempt].add(where);
             for (const std::string& attempt : test.unclear) all.unproven[attempt].add(where);
-            for (const std::string& attempt : test.untried) all.unproven[attempt].add(where);
+            // What a process of ours may do is not tried where the tenant has a kernel of its own: nobody promises it.
+            if (fence == FabricFence::on)
+                for (const std::string& attempt : test.untried) all.unproven[attempt].add(where);
             if (test.found == FabricFound::unproven)
                 all.unproven["anything"].add(fmt::format("{}: {}", where, test.why));
             else

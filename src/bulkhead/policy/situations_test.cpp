@@ -482,6 +482,15 @@ TEST(PolicySituations, what_a_node_found_at_its_own_fences_is_in_the_contract_by
     status.fabricTests[0].untried = {"foreign-uverbs"};
     EXPECT_THAT(about_fences(snapshot, work).open, testing::HasSubstr("foreign-uverbs is not shown to be stopped"));
 
+    GpuWorkload in_a_vm = one_gpu(Tier::vm, same_tenant);
+    in_a_vm.spec.network = {.rdma = true};
+    status.fabricTests.push_back(fence_test(FabricFence::nic, {"foreign-tenant"}, {"forged-gid"}));
+    status.fabricTests.back().untried = {"raw-ip-socket"};
+    ASSERT_TRUE(accepted(snapshot, in_a_vm));
+    EXPECT_THAT(about_fences(snapshot, in_a_vm).open, testing::HasSubstr("forged-gid gets through"));
+    EXPECT_THAT(about_fences(snapshot, in_a_vm).open, testing::Not(testing::HasSubstr("raw-ip-socket")))
+        << "in its own kernel that is the tenant's to do";
+
     status.functions[1].physical = "0000:af:00.0";
     about = about_fences(snapshot, work);
     EXPECT_THAT(about.open, testing::HasSubstr("no test of the fences")) << "its other NIC was not tested";
