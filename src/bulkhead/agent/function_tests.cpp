@@ -24,21 +24,28 @@ bool Functions::is_under_test(std::uint16_t function) const {
            std::ranges::find(*under_test_, function) != under_test_->end();
 }
 
+bool Functions::is_waited_for(std::uint16_t function) const {
+    const std::scoped_lock lock{test_mutex_};
+    return waited_for_.contains(function);
+}
+
 // The lock for a change of that function, once no test has it.
 std::unique_lock<std::mutex> Functions::lock_for(std::uint16_t function) {
-    for (;;) {
-        {
-            std::unique_lock waiting{test_mutex_};
-            const auto is_free = [&] { return !is_under_test(function); };
-            if (!test_over_.wait_for(waiting, test_patience, is_free)) {
-                end_test_ = true;
-                test_over_.wait(waiting, is_free);
-            }
-        }
+    std::unique_lock waiting{test_mutex_};
+    if (!is_under_test(function)) {
+        waiting.unlock();
         std::unique_lock change{mutex_};
-        const std::scoped_lock looking{test_mutex_};
+        waiting.lock();
         if (!is_under_test(function)) return change;
     }
+    // No test begins on it again before its turn has come.
+    const auto place = waited_for_.insert(function);
+    while (!test_over_.wait_for(waiting, test_patience, [&] { return !is_under_test(function); })) end_test_ = true;
+    waiting.unlock();
+    std::unique_lock change{mutex_};
+    waiting.lock();
+    waited_for_.erase(place);
+    return change;
 }
 
 Result<> Functions::check_testable(std::uint16_t function, std::span<const std::uint16_t> clean) const {
@@ -55,7 +62,7 @@ Result<> Functions::check_testable(std::uint16_t function, std::span<const std::
 }
 
 Functions::Testable Functions::pairs_to_test(std::span<const std::uint16_t> held,
-                                             std::span<const std::uint16_t> clean) const {
+                                             std::span<const std::uint16_t> clean) {
     // Whoever asks does not wait: a driver may take its time.
     const std::unique_lock lock{mutex_, std::try_to_lock};
     if (!lock) return {.pairs = {}, .why_not = {"a function is being set for somebody right now"}};
@@ -80,11 +87,15 @@ Functions::Testable Functions::pairs_to_test(std::span<const std::uint16_t> held
     }
     Testable found;
     for (const auto& [address, nic] : nics)
-        if (nic.free.size() >= 2)
+        if (nic.free.size() >= 2) {
             found.pairs.push_back({nic.free[0], nic.free[1]});
-        else
+            std::error_code ignored;  // one that stays is seen when the test begins
+            for (const std::uint16_t function : found.pairs.back())
+                std::filesystem::remove(record_path(known_[function].address) + ".last", ignored);
+        } else {
             found.why_not.push_back(fmt::format("a test takes two functions of {}, and {} of {} are free{}{}", address,
                                                 nic.free.size(), nic.all, nic.why.empty() ? "" : ": ", nic.why));
+        }
     return found;
 }
 
@@ -103,15 +114,18 @@ NicFacts Functions::nic_of(std::uint16_t function) const {
     return facts;
 }
 
-Result<Functions::TestHold> Functions::hold_for_test(FunctionPair pair, std::span<const std::uint16_t> clean) {
+Result<Functions::TestHold> Functions::hold_for_test(FunctionPair pair) {
     const std::scoped_lock change{mutex_};
     for (const std::uint16_t function : pair)
-        if (auto ok = check_testable(function, clean); !ok) return std::unexpected(ok.error());
+        if (auto ok = check_testable(function, {}); !ok) return std::unexpected(ok.error());
     const std::scoped_lock lock{test_mutex_};
     if (under_test_) return fail(Code::conflict, "a test of the fences is under way", "wait for its end");
+    for (const std::uint16_t function : pair)
+        if (waited_for_.contains(function))
+            return fail(Code::conflict, fmt::format("{} is wanted by somebody", known_[function].address), "ask again");
     under_test_ = pair;
     tester_ = std::this_thread::get_id();
-    end_test_ = closing_.load();
+    end_test_ = false;
     return TestHold{*this};
 }
 

@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -122,7 +123,8 @@ public:
         std::vector<FunctionPair> pairs;
         std::vector<std::string> why_not;
     };
-    Testable pairs_to_test(std::span<const std::uint16_t> held, std::span<const std::uint16_t> clean) const;
+    // What is kept of the last owner of a clean one is let go with this: whoever has one from now on leaves it anew.
+    Testable pairs_to_test(std::span<const std::uint16_t> held, std::span<const std::uint16_t> clean);
     NicFacts nic_of(std::uint16_t function) const;
 
     // While it lives, nobody but this thread changes these functions: whoever wants to, waits; after `test_patience`
@@ -138,10 +140,12 @@ public:
         Functions* of_;
     };
     static constexpr std::chrono::seconds test_patience{45};
-    // `conflict`: one of them is somebody's by now, or a test is under way.
-    Result<TestHold> hold_for_test(FunctionPair pair, std::span<const std::uint16_t> clean);
-    bool test_should_end() const { return end_test_; }
-    void end_tests() { end_test_ = closing_ = true; }  // this one and every later one
+    // `conflict`: one of them is somebody's by now, was so since it was chosen, or is waited for; or a test is under
+    // way.
+    Result<TestHold> hold_for_test(FunctionPair pair);
+    bool is_waited_for(std::uint16_t function) const;
+    bool test_should_end() const { return end_test_ || closing_; }
+    void end_tests() { closing_ = true; }  // this one and every later one
     // What the test leaves is reset, and looked for; afterwards they are as if there had been none. Sentences: what is
     // left all the same.
     std::vector<std::string> clean_after_test(FunctionPair pair);
@@ -198,6 +202,7 @@ private:
     std::condition_variable test_over_;
     std::optional<FunctionPair> under_test_;
     std::thread::id tester_;
+    std::multiset<std::uint16_t> waited_for_;  // functions that somebody wants while they are tested
     std::atomic<bool> end_test_ = false, closing_ = false;
 };
 

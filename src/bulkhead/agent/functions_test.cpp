@@ -255,22 +255,42 @@ TEST_F(FakeNic, only_functions_that_nobody_has_are_tested_with) {
     folder.write("run/functions/0000:3b:10.0.last", record);
     EXPECT_THAT(pairs(none, none).pairs, testing::IsEmpty()) << "somebody's, and not wiped since";
     EXPECT_EQ(pairs(none, first).pairs.size(), 1u) << "wiped since, by the journal";
+    EXPECT_TRUE(functions->hold_for_test({0, 1}));
+    folder.write("run/functions/0000:3b:10.0.last", record);
+    EXPECT_FALSE(functions->hold_for_test({0, 1})) << "somebody's since it was chosen, and its wipe is yet to come";
     folder.write("run/functions/0000:3b:10.0", record);
     EXPECT_THAT(pairs(none, both).pairs, testing::IsEmpty()) << "on record as a lease's";
-    EXPECT_FALSE(functions->hold_for_test({0, 1}, both));
+    EXPECT_FALSE(functions->hold_for_test({0, 1}));
     std::filesystem::remove(folder.root() + "/run/functions/0000:3b:10.0");
     tree.link("bus/pci/devices/0000:3b:10.1/driver", "../../../bus/pci/drivers/igbvf");
     EXPECT_THAT(pairs(none, both).pairs, testing::IsEmpty()) << "somebody may be using it";
 }
 
+TEST_F(FakeNic, no_test_begins_again_on_a_function_that_somebody_waits_for) {
+    for (int round = 0; round < 20; ++round) {
+        auto hold = std::make_unique<Result<Functions::TestHold>>(functions->hold_for_test({0, 1}));
+        ASSERT_TRUE(*hold) << hold->error().what;
+        std::atomic<bool> is_done = false;
+        std::thread other{[&] {
+            (void)functions->detach(0);
+            is_done = true;
+        }};
+        while (!functions->is_waited_for(0)) std::this_thread::yield();
+        hold.reset();
+        const auto again = functions->hold_for_test({0, 1});
+        for (int i = 0; again && i < 500 && !is_done; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{20});
+        ASSERT_TRUE(!again || is_done) << "it was held again before whoever waited had its turn";
+        other.join();
+    }
+}
+
 // A veth is no NIC: what is asked of it fails, but not before the test has let go.
 TEST_F(FakeNic, whoever_wants_a_function_that_is_tested_waits_for_the_end) {
-    const std::vector<std::uint16_t> none;
     std::atomic<bool> is_over = false, saw_the_end = false;
     {
-        const auto hold = functions->hold_for_test({0, 1}, none);
+        const auto hold = functions->hold_for_test({0, 1});
         ASSERT_TRUE(hold) << hold.error().what;
-        EXPECT_FALSE(functions->hold_for_test({0, 1}, none)) << "one test at a time";
+        EXPECT_FALSE(functions->hold_for_test({0, 1})) << "one test at a time";
         (void)functions->detach(0);  // whoever tests does not wait for itself
         std::thread other{[&] {
             (void)functions->attach(7, "acme", good_port());

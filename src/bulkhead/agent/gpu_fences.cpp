@@ -48,7 +48,7 @@ void GpuHardware::attack(FunctionPair pair, FabricFence fence, const FabricTestO
         const std::scoped_lock lock{mutex_};
         news_.fabric_given_up.push_back({.ticket = order.ticket, .why = why.what, .evidence = {}});
     };
-    const auto hold = functions()->hold_for_test(pair, order.clean);
+    const auto hold = functions()->hold_for_test(pair);
     if (!hold) return not_made(hold.error());
     NicFacts nic = functions()->nic_of(pair[0]);
     evidence::FabricStatement statement{.node = {},
