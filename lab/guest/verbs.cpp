@@ -1,4 +1,5 @@
-// What a program does with the file of an RDMA device, without a library between it and the kernel: for guests of the lab.
+// What a program does with the file of an RDMA device, without a library between it and the kernel: for guests of the
+// lab.
 //
 //     lab-verbs open FILE          opens it
 //     lab-verbs handles FILE       opens it and has the kernel make a context, again and again, until that is refused

@@ -20,12 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Drivers and the GID table follow a moment after what they are told.
-constexpr std::chrono::seconds follow_patience{20};
-
 template <class Look>
-auto wait_for(const Look& look) -> decltype(look()) {
-    const auto until = std::chrono::steady_clock::now() + follow_patience;
+auto wait_for(std::chrono::milliseconds patience, const Look& look) -> decltype(look()) {
+    const auto until = std::chrono::steady_clock::now() + patience;
     auto seen = look();
     while (seen && !*seen && std::chrono::steady_clock::now() < until) {
         std::this_thread::sleep_for(std::chrono::milliseconds{20});
@@ -323,7 +320,7 @@ Result<> Functions::attach_locked(const Known& one, const FunctionRecord& given,
 }
 
 Result<> Functions::give_link(const Known& one, const FunctionRecord& record, const rdma::Space& space) {
-    const auto device = wait_for([&] { return pci_.net_device(one.address); });
+    const auto device = wait_for(settings_.follow_patience, [&] { return pci_.net_device(one.address); });
     if (!device) return std::unexpected(device.error());
     if (!*device)
         return fail(Code::timeout, fmt::format("{} has the driver {} and no network link", one.address, one.driver),
@@ -337,7 +334,7 @@ Result<> Functions::give_link(const Known& one, const FunctionRecord& record, co
 Result<> Functions::give_rdma(const Known& one, FunctionRecord& record, const rdma::Space& space) {
     std::vector<std::string> names = pci_.rdma_devices(one.address);
     if (!settings_.soft_roce && !pci_.rdma_devices(one.physical).empty()) {  // its own comes a moment after its driver
-        const auto came = wait_for([&]() -> Result<std::optional<bool>> {
+        const auto came = wait_for(settings_.follow_patience, [&]() -> Result<std::optional<bool>> {
             names = pci_.rdma_devices(one.address);
             return names.empty() ? std::nullopt : std::optional{true};
         });
@@ -410,7 +407,7 @@ Result<> Functions::dress(const FunctionRecord& record, const rdma::Space& space
     if (auto ok = links->add(link->index, plan->address); !ok) return ok;
     if (auto ok = links->raise(link->index); !ok) return ok;
     if (record.rdma.empty() || plan->is_infiniband) return {};
-    const auto row = wait_for([&]() -> Result<std::optional<std::uint32_t>> {
+    const auto row = wait_for(settings_.follow_patience, [&]() -> Result<std::optional<std::uint32_t>> {
         const auto ports = rdma::RdmaTree{sysfs_of(record.lease)}.ports(record.rdma);
         if (!ports) return std::unexpected(ports.error());
         return ports->empty() ? std::nullopt : rdma::row_of(ports->front(), plan->address.gid());
@@ -453,6 +450,7 @@ Result<> Functions::detach_locked(const Known& one) {
     if (!text) return {};
     const auto record = read_function_record(*text);
     if (!record) return std::unexpected(record.error());
+    if (auto gone = see_rdma_gone(*record); !gone) return gone;
     const auto all = records();
     const bool is_last = std::ranges::none_of(
         all, [&](const FunctionRecord& other) { return other.lease == record->lease && other.device != one.address; });
@@ -465,6 +463,24 @@ Result<> Functions::detach_locked(const Known& one) {
     if (::rename(path.c_str(), (path + std::string{last_ending}).c_str()) != 0)
         return container::cannot("rename", path);
     return {};
+}
+
+// Some drivers take it away after they have said that they let go, and it would go home to the host with its namespace.
+Result<> Functions::see_rdma_gone(const FunctionRecord& record) {
+    if (record.rdma.empty()) return {};
+    const auto gone = wait_for(settings_.follow_patience, [&]() -> Result<std::optional<bool>> {
+        for (const rdma::RdmaTree& tree : {rdma_, rdma::RdmaTree{sysfs_of(record.lease)}}) {
+            const auto devices = tree.devices();
+            if (std::ranges::find(devices, record.rdma) != devices.end()) return std::nullopt;
+        }
+        return true;
+    });
+    if (!gone) return std::unexpected(gone.error());
+    if (*gone) return {};
+    return fail(
+        Code::timeout,
+        fmt::format("{} has no driver any more, and its RDMA device {} is still there", record.device, record.rdma),
+        "see who has it open: `rdma res show`, and dmesg");
 }
 
 OperationResult Functions::wipe(std::uint16_t function) {

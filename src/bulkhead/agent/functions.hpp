@@ -62,6 +62,8 @@ struct FunctionsSettings {
     // One program at a time has a NIC, on the whole host: an agent, or a test of it.
     std::string locks = "/run/bulkhead";
     std::chrono::milliseconds lock_patience{0};
+    std::chrono::milliseconds follow_patience{
+        20'000};  // drivers and the GID table follow a moment after what they are told
 };
 
 // What a lease has, as its tenant sees it.
@@ -184,6 +186,7 @@ private:
     Result<> move_rdma(const Known& known, const std::string& device, const rdma::Space& space);
     Result<> dress(const FunctionRecord& record, const rdma::Space& space, FabricFence fence);
     Result<> make_nobodys(const Known& known);
+    Result<> see_rdma_gone(const FunctionRecord& record);
     std::vector<std::string> residue_of(const Known& known);
     std::vector<FunctionRecord> records() const;
     std::string record_path(const std::string& address) const;

@@ -97,7 +97,8 @@ protected:
                                 .sys = tree.root(),
                                 .host = host_,
                                 .order = folder.root() + "/order",
-                                .locks = folder.root() + "/locks"});
+                                .locks = folder.root() + "/locks",
+                                .follow_patience = std::chrono::milliseconds{50}});
     }
     void open_again() {
         functions.reset();
@@ -318,6 +319,23 @@ TEST_F(FakeNic, what_a_killed_test_has_left_is_taken_back_and_nobody_elses) {
     EXPECT_EQ(stuck[0].first, 0);
     for (const auto& [function, why] : stuck) EXPECT_EQ(function, 0) << why;
     EXPECT_TRUE(has_function_record(folder.root() + "/run", 1)) << "a lease's";
+TEST_F(FakeNic, a_function_is_not_let_go_while_its_rdma_device_is_there) {
+    // The first function is gone from the bus, and its RDMA device is not.
+    FunctionRecord record = record_for(7, "acme", "0000:3b:10.0", good_port());
+    record.rdma = "rxe0";
+    folder.write("run/functions/0000:3b:10.0", function_record_text(record));
+    tree.write(std::string{"bus/pci/devices/"} + pf + "/sriov_numvfs", "1\n");
+    tree.link(std::string{"bus/pci/devices/"} + pf + "/virtfn0", "../0000:3b:10.1");
+    tree.remove("bus/pci/devices/0000:3b:10.0");
+    open_again();
+    tree.add_port("rxe0", "Ethernet", 4, {{1, "0000:0000:0000:0000:0000:ffff:0a80:1005", "RoCE v2", "x"}});
+    const auto kept = functions->detach(0);
+    ASSERT_FALSE(kept);
+    EXPECT_THAT(kept.error().what, HasSubstr("its RDMA device rxe0 is still there"));
+    EXPECT_TRUE(has_function_record(folder.root() + "/run", 0));
+    tree.remove("class/infiniband");
+    EXPECT_TRUE(functions->detach(0));
+    EXPECT_FALSE(has_function_record(folder.root() + "/run", 0));
 }
 
 TEST_F(FakeNic, what_is_on_record_is_known_without_the_nic) {
