@@ -319,6 +319,8 @@ TEST_F(FakeNic, what_a_killed_test_has_left_is_taken_back_and_nobody_elses) {
     EXPECT_EQ(stuck[0].first, 0);
     for (const auto& [function, why] : stuck) EXPECT_EQ(function, 0) << why;
     EXPECT_TRUE(has_function_record(folder.root() + "/run", 1)) << "a lease's";
+}
+
 TEST_F(FakeNic, a_function_is_not_let_go_while_its_rdma_device_is_there) {
     // The first function is gone from the bus, and its RDMA device is not.
     FunctionRecord record = record_for(7, "acme", "0000:3b:10.0", good_port());
