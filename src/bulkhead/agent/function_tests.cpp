@@ -45,6 +45,7 @@ std::unique_lock<std::mutex> Functions::lock_for(std::uint16_t function) {
     std::unique_lock change{mutex_};
     waiting.lock();
     waited_for_.erase(place);
+    test_over_.notify_all();  // a test may be waiting for this turn
     return change;
 }
 
@@ -115,14 +116,19 @@ NicFacts Functions::nic_of(std::uint16_t function) const {
 }
 
 Result<Functions::TestHold> Functions::hold_for_test(FunctionPair pair) {
+    const auto is_wanted = [&] {
+        return std::ranges::any_of(pair, [&](std::uint16_t function) { return waited_for_.contains(function); });
+    };
+    {
+        std::unique_lock waiting{test_mutex_};
+        test_over_.wait_for(waiting, test_patience, [&] { return !is_wanted(); });
+    }
     const std::scoped_lock change{mutex_};
     for (const std::uint16_t function : pair)
         if (auto ok = check_testable(function, {}); !ok) return std::unexpected(ok.error());
     const std::scoped_lock lock{test_mutex_};
     if (under_test_) return fail(Code::conflict, "a test of the fences is under way", "wait for its end");
-    for (const std::uint16_t function : pair)
-        if (waited_for_.contains(function))
-            return fail(Code::conflict, fmt::format("{} is wanted by somebody", known_[function].address), "ask again");
+    if (is_wanted()) return fail(Code::conflict, "a function is wanted by somebody", "ask again");
     under_test_ = pair;
     tester_ = std::this_thread::get_id();
     end_test_ = false;

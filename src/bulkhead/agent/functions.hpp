@@ -142,8 +142,8 @@ public:
         Functions* of_;
     };
     static constexpr std::chrono::seconds test_patience{45};
-    // `conflict`: one of them is somebody's by now, was so since it was chosen, or is waited for; or a test is under
-    // way.
+    // Who waits for one of them has it first. `conflict`: one is somebody's by now, or was so since it was chosen; or a
+    // test is under way.
     Result<TestHold> hold_for_test(FunctionPair pair);
     bool is_waited_for(std::uint16_t function) const;
     bool test_should_end() const { return end_test_ || closing_; }
