@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ ! -r /etc/debian_version ] || ! command -v apt-get >/dev/null; then
-    echo "setup: this is not Debian; install by hand what scripts/packages.txt names, then build with: cmake --preset dev" >&2
+    echo "setup: this is not Debian; install by hand what scripts/packages.txt names (and start none of its services, opensm above all), then build with: cmake --preset dev" >&2
     exit 1
 fi
 
@@ -20,8 +20,9 @@ command -v npm >/dev/null || missing+=(nodejs npm)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if [ "$(id -u)" -ne 0 ]; then
-    echo "setup: these packages are missing and installing them needs root:" >&2
-    echo "  sudo sh -c 'apt-get update && apt-get install --no-install-recommends ${missing[*]}'" >&2
+    # Not the line for apt-get itself: by hand, Debian would start the subnet manager among them, on every InfiniBand port it finds.
+    echo "setup: these packages are missing: ${missing[*]}" >&2
+    echo "setup: installing them needs root, and keeps their services from starting: sudo scripts/setup.sh" >&2
     exit 1
 fi
 

@@ -29,6 +29,8 @@ guest() {
     ev plugged_in_s "$(cut -d ' ' -f 1 /proc/uptime)"
     bulkhead delete workload scratch $door
     until_true 60 drive_is LAB-NVME-1 available
+    gone "$(block LAB-NVME-1)" tenant-secret 7 || fail "what the tenant wrote is still there"
+    [ "$(grep -c 'welcome' /tmp/agent.log)" -ge 2 ] || fail "the agent did not say again what the node has"
 
     outside_do pull LAB-NVME-1
     until_true 60 drives_are 1
@@ -38,11 +40,12 @@ guest() {
     outside_do plug LAB-NVME-1
     until_true 60 drives_are 2
     write_marker "$(block LAB-NVME-1)" while-it-was-away 7
-    # Where it was nobody knows: an operator lets it in again, and then it is wiped as before.
+    # Where it was nobody knows: an operator lets it in again, and then it is wiped as before. The agent looks every ten seconds, so by now
+    # it has seen the drive twice, and let nobody have it.
+    sleep 25
     check back "$(drive_state LAB-NVME-1)" quarantined
     bulkhead repair gpu-1 drive1 --why "put back" $(echo "$door" | sed s/admin.token/security.token/)
     until_true 60 drive_is LAB-NVME-1 available
     gone "$(block LAB-NVME-1)" while-it-was-away 7 || fail "what came back with the drive is still there"
     kill -0 "$agent" || fail "the agent has ended meanwhile"
-    [ "$(grep -c 'welcome' /tmp/agent.log)" -ge 2 ] || fail "the agent did not say again what the node has"
 }

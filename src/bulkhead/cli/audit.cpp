@@ -272,7 +272,8 @@ void add_certificate(Command program, Context& context) {
     auto options = std::make_shared<AuditOptions>();
     auto door = add_door(command);
     command.add_option("--lease", options->lease, "The lease.").type_name("NAME");
-    command.add_option("--node", options->node, "The node: its newest wipes.").type_name("NAME");
+    command.add_option("--node", options->node, "The node: its newest wipes, and tests of its fences.")
+        .type_name("NAME");
     command.add_option("-o,--output", options->file, "Into this file. Default: standard output.").type_name("FILE");
     command.add_flag("--pseudonymous", options->pseudonymous,
                      "Tenants by their pseudonyms alone: to be handed on to others.");

@@ -167,6 +167,7 @@ Result<> Core::load(const Row& row) {
             if (auto read = read_into(run.object, row); !read) return read;
             run.phase = run.object.status.phase.value_or(NodePhase::enrolled);
             forget_what_the_gate_knows(run.object.status);
+            run.measure_closeness();
             state.node_names[run.object.metadata.name] = row.key;
             return {};
         }

@@ -97,7 +97,7 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
     const bool can_set = run.protocol >= agent_protocol_fabric || !state.policy || !state.policy->object.spec.fabric;
     for (const Device& function : run.functions)
         if (can_set && function.units[0].state == UnitState::available) node.functions.push_back(function.index);
-    if (!node.functions.empty()) node.closeness = sched::closeness_of(object.status, node.gpus.size());
+    if (!node.functions.empty()) node.closeness = run.closeness;
     for (const Key key : run.leases) {
         LeaseRun& lease = state.leases.at(key);
         const Part& part = *part_on(lease, run.key);
@@ -291,6 +291,12 @@ void renumber_promises(Core::State& state, const std::map<Key, std::uint32_t>& b
 }
 
 }  // namespace
+
+void NodeRun::measure_closeness() {
+    std::size_t count = 0;
+    for (const NodeGpus& group : object.status.gpus) count += static_cast<std::size_t>(group.count);
+    closeness = sched::closeness_of(object.status, count);
+}
 
 void refresh_fleet(Core::State& state) {
     const bool somebody_new = std::ranges::any_of(

@@ -147,6 +147,7 @@ void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory, const st
     if (before == inventory) return;
     inventory.observedAt = turn.now;
     node.object.status = std::move(inventory);
+    node.measure_closeness();
     turn.changed_nodes.insert(node.key);
     turn.state.declared_stale = true;
 }

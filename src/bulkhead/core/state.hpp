@@ -65,6 +65,7 @@ struct NodeRun {
     KeyRow signing;
     std::optional<evidence::PublicKey> public_key;
     std::vector<Device> gpus, drives, functions;
+    std::vector<std::uint8_t> closeness;  // of functions to GPUs, by the inventory (sched/nearness.hpp)
     Device host{.kind = UnitKind::host};
     std::set<std::string> host_used_by;
     std::set<Key> leases;   // with a part here
@@ -72,6 +73,7 @@ struct NodeRun {
     bool welcomed = false;  // in this epoch
     std::vector<Device*> devices();
     Device* device(UnitKind kind, std::size_t index);
+    void measure_closeness();  // after each change of the inventory: too much for every picture of the fleet
 };
 
 struct Part {

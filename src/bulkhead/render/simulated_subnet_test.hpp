@@ -61,19 +61,14 @@ public:
     SimulatedSubnet(const SimulatedSubnet&) = delete;
     SimulatedSubnet& operator=(const SimulatedSubnet&) = delete;
 
-    // OpenSM reads the file, sets up the subnet and goes. What it said, with its log.
+    // OpenSM reads the file, sets up the subnet and goes. What it said, with its log of this time.
     std::string sweep(const std::string& partitions) const {
         std::ofstream{folder_ / "partitions.conf"} << partitions;
-        const std::string own = folder_.string();
-        const Said said = say(fmt::format(
-            "OSM_CACHE_DIR={0} OSM_TMP_DIR={0} timeout 60 /usr/sbin/opensm --once -F /dev/null -e -f {0}/opensm.log "
-            "-P {0}/partitions.conf",
-            own));
-        std::ifstream log{folder_ / "opensm.log"};
-        const std::string all = said.out + std::string{std::istreambuf_iterator<char>{log}, {}};
-        EXPECT_EQ(said.status, 0) << all;
-        EXPECT_NE(all.find("SUBNET UP"), std::string::npos) << all;
-        return all;
+        return sweep_as_it_is();
+    }
+    std::string sweep_without_the_file() const {
+        EXPECT_TRUE(std::filesystem::remove(folder_ / "partitions.conf"));
+        return sweep_as_it_is();
     }
 
     // Of an adapter's port; of the switch's port before it, which is where foreign packets are dropped; of the
@@ -97,6 +92,19 @@ private:
         int status = -1;
         std::string out;
     };
+
+    std::string sweep_as_it_is() const {
+        const std::string own = folder_.string();
+        const Said said = say(fmt::format(
+            "OSM_CACHE_DIR={0} OSM_TMP_DIR={0} timeout 60 /usr/sbin/opensm --once -F /dev/null -e -f {0}/opensm.log "
+            "-P {0}/partitions.conf",
+            own));
+        std::ifstream log{folder_ / "opensm.log"};
+        const std::string all = said.out + std::string{std::istreambuf_iterator<char>{log}, {}};
+        EXPECT_EQ(said.status, 0) << all;
+        EXPECT_NE(all.find("SUBNET UP"), std::string::npos) << all;
+        return all;
+    }
 
     static std::string preload() {
         std::error_code failed;

@@ -13,6 +13,7 @@ namespace bulkhead::sched {
 
 // Of each function to each of the first so many GPUs, function by function: 0 anywhere, 1 on the same NUMA node, and
 // from 2 on below one PCIe switch, more where they have more bridges in common. Empty: the node says nothing of it.
+// Of at most 64 GPUs; of what a node says more than once or at greater length than any machine is, the first counts.
 std::vector<std::uint8_t> closeness_of(const GpuNodeStatus& node, std::size_t gpus);
 
 // Which of these functions, by its place in the list: nearest to any GPU of the task (the others reach that one over

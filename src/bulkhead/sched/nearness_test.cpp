@@ -92,6 +92,30 @@ TEST(Nearness, a_node_that_says_nothing_gives_the_lowest_number) {
     EXPECT_EQ(nearest(std::vector<std::uint16_t>{40, 41}, 0b1, closeness_of(two_sockets(), 8), 8), 0u);
 }
 
+// As large as an inventory may be: each list against each would be thousands of millions of comparisons.
+TEST(Nearness, a_node_that_says_too_much_is_heard_as_far_as_a_machine_goes) {
+    GpuNodeStatus node;
+    node.functions.resize(2);
+    node.functions[0].bridges.assign(100'000, "a");
+    node.topology.push_back({.gpu = 0, .bus = "", .cpus = "", .bridges = std::vector<std::string>(100'000, "b")});
+    EXPECT_THAT(closeness_of(node, 1), IsEmpty());
+    node.functions[0].bridges.back() = node.topology[0].bridges.back() = "c";
+    EXPECT_THAT(closeness_of(node, 1), IsEmpty()) << "at a depth that no machine has";
+    node.topology[0].bridges.assign(100'000, "a");
+    EXPECT_THAT(closeness_of(node, 1), ElementsAre(33, 0));
+    node.topology.insert(node.topology.end(), 100'000, {.gpu = 0, .bus = "", .numaNode = 0, .cpus = "", .bridges = {}});
+    node.functions[1].numaNode = 0;
+    EXPECT_THAT(closeness_of(node, 1), ElementsAre(33, 0)) << "the first word about a GPU counts";
+}
+
+TEST(Nearness, is_of_as_many_gpus_as_the_engine_looks_at) {
+    GpuNodeStatus node = two_sockets();
+    for (unsigned gpu = 8; gpu < 100; ++gpu)
+        node.topology.push_back({.gpu = gpu, .bus = "", .numaNode = 1, .cpus = "", .bridges = {}});
+    EXPECT_EQ(closeness_of(node, 100), closeness_of(node, 64));
+    EXPECT_EQ(closeness_of(node, 100).size(), 8u * 64);
+}
+
 RC_GTEST_PROP(Nearness, nobody_who_is_free_is_nearer_than_the_one_that_is_given, ()) {
     const auto gpus = *rc::gen::inRange<std::size_t>(1, 9);
     const auto count = *rc::gen::inRange<std::size_t>(1, 12);

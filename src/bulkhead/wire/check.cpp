@@ -238,12 +238,33 @@ void look_at(Objections& out, UnitId unit) {
     out.number("the slice of a unit", unit.slice, {0, slices_max - 1});
 }
 
+// More than any machine has. What is in it is gone through while every other node waits.
+void look_at(Objections& out, const GpuNodeStatus& inventory) {
+    std::size_t gpus = 0;
+    for (const NodeGpus& group : inventory.gpus) gpus += static_cast<std::size_t>(group.count);
+    out.count("the inventory's GPUs", gpus, node_gpus_max);
+    out.count("the inventory's topology", inventory.topology.size(), node_gpus_max);
+    for (const GpuPosition& gpu : inventory.topology) {
+        out.count("the bridges above a GPU", gpu.bridges.size(), bridges_max);
+        for (const auto* near : {&gpu.sameSwitch, &gpu.sameNuma, &gpu.sameSocket, &gpu.otherSockets})
+            out.count("the GPUs near a GPU", near->size(), node_gpus_max);
+        out.count("the NVLink peers of a GPU", gpu.nvlinkPeers.size(), node_gpus_max);
+    }
+    out.count("the inventory's drives", inventory.drives.size(), devices_max);
+    out.count("the inventory's functions", inventory.functions.size(), devices_max);
+    for (const NodeFunction& function : inventory.functions)
+        out.count("the bridges above a function", function.bridges.size(), bridges_max);
+    out.count("the inventory's capabilities", inventory.capabilities.size(), node_facts_max);
+    out.count("the inventory's versions", inventory.versions.size(), node_facts_max);
+}
+
 void look_at(Objections& out, const Hello& hello) {
     if (hello.protocol < protocol_oldest || hello.protocol > protocol_newest)
         out.number("the protocol version", hello.protocol, {protocol_oldest, protocol_newest});
     out.number("the highest epoch seen", hello.epoch_seen, {0, epoch_max});
     out.line("the agent's version", hello.agent_version);
     out.line("the boot id", hello.boot_id);
+    look_at(out, hello.inventory);
     out.count("known leases", hello.leases.size(), known_leases_max);
     std::size_t units = hello.units.size();
     for (const KnownLease& lease : hello.leases) {

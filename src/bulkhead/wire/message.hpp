@@ -84,7 +84,9 @@ inline constexpr std::int64_t save_ms_max = 3'600'000;
 inline constexpr std::size_t command_words_max = 256, command_word_bytes_max = 4 << 10;
 inline constexpr std::size_t sampled_gpus_max = 64, sampled_instances_max = 16,
                              sampled_name_bytes_max = 96;  // of a node, and of each of them
-inline constexpr std::size_t devices_max = 4'096;          // drives or functions of one lease
+inline constexpr std::size_t devices_max = 4'096;          // drives or functions of one lease, or of a node
+inline constexpr std::size_t node_gpus_max = 256, bridges_max = 32,
+                             node_facts_max = 256;  // of an inventory; above each device; capabilities and versions
 inline constexpr std::size_t wipes_max = 8'192;
 inline constexpr std::size_t tenants_of_a_wipe_max = 64;
 inline constexpr std::size_t known_leases_max = 8'192;

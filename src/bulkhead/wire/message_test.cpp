@@ -268,6 +268,12 @@ proto::AgentMessage hello(std::string inventory = "{}") {
     return message;
 }
 
+std::string many(std::string_view entry, std::size_t count) {
+    std::string all{entry};
+    for (std::size_t i = 1; i < count; ++i) all.append(",").append(entry);
+    return all;
+}
+
 proto::WipeReport& wipe_in(proto::AgentMessage& message) {
     proto::WipeReport& wipe = *message.mutable_report()->mutable_wipe();
     wipe.mutable_unit()->set_kind(proto::UNIT_KIND_DRIVE);
@@ -312,6 +318,18 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
         {"an unknown field of the inventory", "cpus", [](auto& m) { m = hello("{\"cpus\": 4}"); }},
         {"two inventories", "inventory", [](auto& m) { m = hello("{} {}"); }},
         {"a huge inventory", "at most 1048576", [](auto& m) { m = hello("{" + std::string(1 << 20, ' ') + "}"); }},
+        {"more GPUs than a machine has", "GPUs has 320 entries",
+         [](auto& m) { m = hello("{\"gpus\": [" + many("{\"model\": \"h200\", \"count\": 64}", 5) + "]}"); }},
+        {"more functions than a machine has", "functions has 4097 entries",
+         [](auto& m) { m = hello("{\"functions\": [" + many("{\"address\": \"a\"}", devices_max + 1) + "]}"); }},
+        {"a function below more bridges than there are", "bridges above a function has 33",
+         [](auto& m) {
+             m = hello("{\"functions\": [{\"address\": \"a\", \"bridges\": [" + many("\"b\"", 33) + "]}]}");
+         }},
+        {"a GPU below more bridges than there are", "bridges above a GPU has 33",
+         [](auto& m) { m = hello("{\"topology\": [{\"gpu\": 0, \"bridges\": [" + many("\"b\"", 33) + "]}]}"); }},
+        {"a GPU that is in many places", "topology has 257",
+         [](auto& m) { m = hello("{\"topology\": [" + many("{\"gpu\": 0}", 257) + "]}"); }},
         {"an epoch below zero", "epoch", [](auto& m) { (m = hello()).mutable_hello()->set_epoch_seen(-1); }},
         {"a version of two lines", "one line",
          [](auto& m) { (m = hello()).mutable_hello()->set_agent_version("1\n2"); }},
