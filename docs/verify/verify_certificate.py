@@ -16,6 +16,7 @@ import datetime
 import hashlib
 import json
 import os
+import re
 import sys
 
 
@@ -268,7 +269,16 @@ def fences(record, statement):
     """What a node found when it attacked its own fences, which must be what the record says."""
     attempts = {end: [] for end in ("stopped", "got-through", "unclear", "not-tried")}
     for attempt in statement.get("attempts", []):
+        if not re.fullmatch("[a-z0-9-]{1,64}", attempt["name"]) or attempt["end"] not in attempts:
+            raise NotProven("an attempt of the signed statement has no name or no end that is known")
         attempts[attempt["end"]].append(attempt["name"])
+    names = [name for those in attempts.values() for name in those]
+    if len(names) > 64 or len(set(names)) != len(names):
+        raise NotProven("the signed statement has more attempts than there are, or one of them twice")
+    if moment(statement["ended"]) < moment(statement["began"]):
+        raise NotProven("the signed statement contradicts itself: the test ended before it began")
+    if statement.get("fence") not in ("on", "nic"):
+        raise NotProven("the signed statement is of a test with the fences off, which says nothing of them")
     if not statement.get("honestPasses"):
         found = "unproven"
     elif attempts["got-through"]:
@@ -281,7 +291,7 @@ def fences(record, statement):
         raise NotProven("the record and the signed statement differ in node or NIC")
     if statement.get("grade") != record.get("grade"):
         raise NotProven("the record and the signed statement differ in grade")
-    if record["detail"].get("found") != found or statement.get("fence") == "off":
+    if record["detail"].get("found") != found:
         raise NotProven(f"the record does not say what the signed statement comes to: {found}")
     said = [f"node {statement['node']} signed that it attacked the fences of NIC {statement['nic']} "
             f"(fence {statement['fence']}) and that they are {found}, known as {statement['grade']}"]

@@ -36,6 +36,7 @@ constexpr milliseconds honest_patience{15'000};  // links of NICs take seconds t
 constexpr milliseconds link_patience{5'000};     // for a frame on a link that is up
 constexpr milliseconds foreign_patience{1'000};  // where no honest frame can follow
 constexpr int copies = 16;                       // of each frame that a guard shall have counted
+constexpr std::string_view foreign_tried = "an honest frame to another tenant's port";
 const rdma::Mac forged_mac{{0x02, 0xba, 0xd0, 0, 0, 0x01}};
 const rdma::Prefix forged_address{false, {10, 255, 0, 77}, 24};
 
@@ -108,7 +109,8 @@ public:
     }
 
     Result<FabricAttempt> speak_to_another_tenant() {
-        FabricAttempt attempt{"foreign-tenant", "an honest frame to another tenant's port", AttemptEnd::stopped, {}};
+        FabricAttempt attempt{
+            std::string{attempt_on_another_tenant}, std::string{foreign_tried}, AttemptEnd::stopped, {}};
         if (auto ok = rig_.put(1, 1); !ok) return std::unexpected(ok.error());
         if (auto ok = open_again(); !ok) return std::unexpected(ok.error());
         if (auto ok = wait_for_link(rig_.right()); !ok) return std::unexpected(ok.error());
@@ -321,12 +323,12 @@ Result<> go_on(const TestGivenUp& given_up) {
     return fail(Code::timeout, "the test was given up", "ask again when its functions are free");
 }
 
-Result<> send_forgeries(Attacker& attacker, FabricRig& rig, std::vector<FabricAttempt>& attempts,
-                        const TestGivenUp& given_up) {
-    struct Forgery {
-        const char *name, *tried;
-        std::function<void(Frame&)> spoil;
-    };
+struct Forgery {
+    const char *name, *tried;
+    std::function<void(Frame&)> spoil;
+};
+
+std::vector<Forgery> forgeries_for(const FabricRig& rig) {
     std::vector<Forgery> all{
         {"forged-mac", "a RoCE packet from another MAC", [](Frame& frame) { frame.from = forged_mac; }},
         {"forged-gid", "a RoCE packet from another address, which is another GID",
@@ -340,21 +342,51 @@ Result<> send_forgeries(Attacker& attacker, FabricRig& rig, std::vector<FabricAt
     // A NIC that tags frames itself lets none of a VLAN through that it was not told of, fence or no fence.
     if (!rig.has_nic())
         all.push_back({"vlan-hop", "a frame tagged for another VLAN", [](Frame& frame) { frame.vlan = 99; }});
+    return all;
+}
+
+// False: the link is dead, and nothing more is learned on it.
+Result<bool> send_forgeries(Attacker& attacker, const std::vector<Forgery>& all, std::vector<FabricAttempt>& attempts,
+                            const TestGivenUp& given_up) {
     for (const Forgery& forgery : all) {
-        if (auto ok = go_on(given_up); !ok) return ok;
+        if (auto ok = go_on(given_up); !ok) return std::unexpected(ok.error());
         auto attempt = attacker.forge(forgery.name, forgery.tried, forgery.spoil);
         if (!attempt) return std::unexpected(attempt.error());
         attempts.push_back(std::move(*attempt));
-        if (attempts.back().end == AttemptEnd::unclear) return {};  // the link is dead: nothing more is learned on it
+        if (attempts.back().end == AttemptEnd::unclear) return false;
     }
+    return true;
+}
+
+Result<> make_attempts(Attacker& attacker, FabricRig& rig, rdma::Links& links, const rdma::LinkSeen& link,
+                       const std::vector<Forgery>& forgeries, const std::vector<ProcessAttempt>& processes,
+                       FabricReport& report, const TestGivenUp& given_up) {
+    const auto is_alive = send_forgeries(attacker, forgeries, report.attempts, given_up);
+    if (!is_alive) return std::unexpected(is_alive.error());
+    for (const ProcessAttempt& what : processes) {
+        if (auto ok = go_on(given_up); !ok) return ok;
+        auto attempt = carry_out(what, rig, report.fence);
+        if (!attempt) return std::unexpected(attempt.error());
+        // Whatever it changed is as before for the next.
+        if (attempt->end == AttemptEnd::got_through && attempt->name == "change-mac")
+            (void)links.set_mac(link.index, rig.left().mac);
+        if (attempt->end == AttemptEnd::got_through && attempt->name == "add-address")
+            (void)links.remove(link.index, forged_address);
+        report.attempts.push_back(std::move(*attempt));
+    }
+    if (!*is_alive) return {};
+    if (auto ok = go_on(given_up); !ok) return ok;
+    auto foreign = attacker.speak_to_another_tenant();
+    if (!foreign) return std::unexpected(foreign.error());
+    report.attempts.push_back(std::move(*foreign));
     return {};
 }
 
 }  // namespace
 
-Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now,
-                                 const TestGivenUp& given_up) {
-    FabricReport report{.host = host_name(), .between = rig.what(), .fence = fence, .at = now, .grade = rig.grade()};
+Result<> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now,
+                     const TestGivenUp& given_up, FabricReport& report) {
+    report = {.host = host_name(), .between = rig.what(), .fence = fence, .at = now, .grade = rig.grade()};
     auto links = rdma::Links::open(rig.left().space);
     if (!links) return std::unexpected(links.error());
     const auto link = links->link(rig.left().link);
@@ -367,27 +399,26 @@ Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::s
     const auto passes = attacker.passes(honest_patience);
     if (!passes) return std::unexpected(passes.error());
     report.honest_passes = *passes;
-    if (!*passes) return report;
-    if (auto ok = send_forgeries(attacker, rig, report.attempts, given_up); !ok) return std::unexpected(ok.error());
-    for (const ProcessAttempt& what : process_attempts(rig, link->index, nft)) {
-        if (auto ok = go_on(given_up); !ok) return std::unexpected(ok.error());
-        auto attempt = carry_out(what, rig, fence);
-        if (!attempt) return std::unexpected(attempt.error());
-        // Whatever it changed is as before for the next.
-        if (attempt->end == AttemptEnd::got_through && attempt->name == "change-mac")
-            (void)links->set_mac(link->index, rig.left().mac);
-        if (attempt->end == AttemptEnd::got_through && attempt->name == "add-address")
-            (void)links->remove(link->index, forged_address);
-        report.attempts.push_back(std::move(*attempt));
-    }
-    if (std::ranges::any_of(report.attempts, [](const FabricAttempt& one) {
-            return one.name.starts_with("forged") && one.end == AttemptEnd::unclear;
-        }))
-        return report;
-    if (auto ok = go_on(given_up); !ok) return std::unexpected(ok.error());
-    auto foreign = attacker.speak_to_another_tenant();
-    if (!foreign) return std::unexpected(foreign.error());
-    report.attempts.push_back(std::move(*foreign));
+    if (!*passes) return {};
+    const std::vector<Forgery> forgeries = forgeries_for(rig);
+    const std::vector<ProcessAttempt> processes = process_attempts(rig, link->index, nft);
+    auto made = make_attempts(attacker, rig, *links, *link, forgeries, processes, report, given_up);
+    // What was not reached is named: nobody shall take it for stopped, nor for something that does not exist.
+    const auto name_it = [&](std::string_view name, std::string_view tried) {
+        if (std::ranges::find(report.attempts, name, &FabricAttempt::name) == report.attempts.end())
+            report.attempts.push_back({std::string{name}, std::string{tried}, AttemptEnd::not_tried,
+                                       made ? "the link was dead by then" : "the test broke off before"});
+    };
+    for (const Forgery& forgery : forgeries) name_it(forgery.name, forgery.tried);
+    for (const ProcessAttempt& process : processes) name_it(process.name, process.tried);
+    name_it(attempt_on_another_tenant, foreign_tried);
+    return made;
+}
+
+Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now,
+                                 const TestGivenUp& given_up) {
+    FabricReport report;
+    if (auto made = test_fabric(rig, fence, nft, now, given_up, report); !made) return std::unexpected(made.error());
     return report;
 }
 

@@ -45,6 +45,9 @@ using TestGivenUp = std::function<bool()>;
 // `timeout`: it was given up.
 Result<FabricReport> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now,
                                  const TestGivenUp& given_up = {});
+// The same, for whoever wants to know also of a test that broke off how far it came: what got through got through.
+Result<> test_fabric(FabricRig& rig, FabricFence fence, const std::string& nft, Instant now,
+                     const TestGivenUp& given_up, FabricReport& report);
 
 // What it comes to: nothing open, something open, or nothing proven (and why).
 using evidence::FabricVerdict;

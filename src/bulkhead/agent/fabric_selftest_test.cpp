@@ -152,6 +152,27 @@ TEST_F(VethFabric, a_dead_link_is_no_fence) {
     EXPECT_TRUE(found->honest_passes);
     EXPECT_EQ(found->attempts.front().end, AttemptEnd::unclear) << found->attempts.front().by;
     EXPECT_EQ(verdict_of(*found).found, FabricFound::unproven) << verdict_of(*found).why;
+    for (const char* name : {"forged-arp", "vlan-hop", "foreign-tenant"}) {
+        const auto rest = std::ranges::find(found->attempts, name, &FabricAttempt::name);
+        ASSERT_NE(rest, found->attempts.end()) << name << " was not tried, and that is said";
+        EXPECT_EQ(rest->end, AttemptEnd::not_tried) << name;
+    }
+}
+
+TEST_F(VethFabric, what_got_through_before_a_test_broke_off_got_through) {
+    auto rig = make_veth_rig(FabricFence::off, "nft");
+    ASSERT_TRUE(rig);
+    int asked = 0;
+    FabricReport report;
+    const auto made = test_fabric(**rig, FabricFence::off, "nft", Instant{1}, [&] { return ++asked > 2; }, report);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, Code::timeout);
+    std::map<std::string, AttemptEnd> ends;
+    for (const FabricAttempt& attempt : report.attempts) ends[attempt.name] = attempt.end;
+    EXPECT_EQ(ends.at("forged-mac"), AttemptEnd::got_through);
+    EXPECT_EQ(ends.at("forged-gid"), AttemptEnd::got_through);
+    for (const char* name : {"forged-arp", "vlan-hop", "raw-ip-socket", "foreign-tenant"})
+        EXPECT_EQ(ends.at(name), AttemptEnd::not_tried) << name;
 }
 
 // Whatever of this process could hold a namespace or a link: its descriptors, its mounts, its own namespace's links.

@@ -3,6 +3,7 @@
 // own.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "bulkhead/agent/fabric_selftest.hpp"
@@ -20,7 +21,7 @@ Instant node_clock() {
 }  // namespace
 
 Result<> GpuHardware::test_fabric(const FabricTestOrder& order) {
-    if (!functions_) return fail(Code::not_found, functions_.error().what, functions_.error().remedy);
+    if (const auto why = why_no_functions()) return fail(Code::not_found, why->what, why->remedy);
     if (functions() == nullptr) return Hardware::test_fabric(order);
     if (!settings_.test_fabric)
         return fail(Code::denied, "this agent was told not to test its fences",
@@ -33,23 +34,26 @@ Result<> GpuHardware::test_fabric(const FabricTestOrder& order) {
                     "ask again when two functions of a NIC are free");
     if (tester_.joinable()) tester_.join();  // it has nothing left to do
     testing_ = true;
-    tester_ = std::thread{[this, order, pairs = found.pairs] {
+    tester_ = std::thread{[this, order, pairs = found.pairs, not_made = found.why_not]() mutable {
         for (const FunctionPair& pair : pairs)
-            for (const FabricFence fence : {FabricFence::on, FabricFence::nic}) attack(pair, fence, order);
+            for (const FabricFence fence : {FabricFence::on, FabricFence::nic})
+                if (const auto made = attack(pair, fence, order); !made) not_made.push_back(made.error().what);
         const std::scoped_lock ending{mutex_};
         testing_ = false;
+        // Once, and last: whoever asked has heard by then of all that were tested.
+        if (not_made.empty()) return;
+        not_made.erase(std::unique(not_made.begin(), not_made.end()), not_made.end());
+        news_.fabric_given_up.push_back(
+            {.ticket = order.ticket, .why = fmt::format("{}", fmt::join(not_made, "; ")), .evidence = {}});
     }};
     return {};
 }
 
-// What was tried is stated, whatever came of it; a test that gave way to somebody's lease is none.
-void GpuHardware::attack(FunctionPair pair, FabricFence fence, const FabricTestOrder& order) {
-    const auto not_made = [&](const Error& why) {
-        const std::scoped_lock lock{mutex_};
-        news_.fabric_given_up.push_back({.ticket = order.ticket, .why = why.what, .evidence = {}});
-    };
+// What was tried is stated, whatever came of it; a test that gave way to somebody's lease before anything got through
+// is none.
+Result<> GpuHardware::attack(FunctionPair pair, FabricFence fence, const FabricTestOrder& order) {
     const auto hold = functions()->hold_for_test(pair);
-    if (!hold) return not_made(hold.error());
+    if (!hold) return std::unexpected(hold.error());
     NicFacts nic = functions()->nic_of(pair[0]);
     evidence::FabricStatement statement{.node = {},
                                         .nic = std::move(nic.address),
@@ -67,41 +71,43 @@ void GpuHardware::attack(FunctionPair pair, FabricFence fence, const FabricTestO
                                         .boot = boot_,
                                         .ticket = order.ticket,
                                         .agent_version = {}};
-    std::optional<Error> given_up;
+    Result<> made;
     {
         auto rig = make_function_rig(fence, *functions(), pair, settings_.test_vlan);
-        auto found = rig ? agent::test_fabric(**rig, fence, settings_.functions.nft, statement.began,
-                                              [this] { return functions()->test_should_end(); })
-                         : std::unexpected(rig.error());
-        if (found) {
-            statement.between = std::move(found->between);
-            statement.honest_passes = found->honest_passes;
-            statement.attempts = std::move(found->attempts);
-        } else if (found.error().code == Code::timeout && functions()->test_should_end()) {
-            given_up = found.error();
-        } else {
-            statement.why = found.error().what;
-        }
+        FabricReport found;
+        made = rig ? agent::test_fabric(
+                         **rig, fence, settings_.functions.nft, statement.began,
+                         [this] { return functions()->test_should_end(); }, found)
+                   : std::unexpected(rig.error());
+        statement.between = std::move(found.between);
+        statement.honest_passes = found.honest_passes;
+        statement.attempts = std::move(found.attempts);
+        if (!made) statement.why = made.error().what;
     }
+    const bool got_through = std::ranges::find(statement.attempts, AttemptEnd::got_through,
+                                               &evidence::FabricAttempt::end) != statement.attempts.end();
+    const bool gave_way = !made && !got_through && made.error().code == Code::timeout && functions()->test_should_end();
     const std::vector<std::string> left = functions()->clean_after_test(pair);
     statement.ended = std::max(node_clock(), statement.began);
-    if (given_up) not_made(*given_up);
     const std::scoped_lock lock{mutex_};
-    if (!given_up) news_.fabric.push_back(std::move(statement));
-    if (left.empty()) return;
-    for (const std::uint16_t function : pair)
-        news_.faults.push_back({.kind = UnitKind::vf,
-                                .device = function,
-                                .why = fmt::format("a test of its fences left something: {}", fmt::join(left, "; "))});
+    if (!gave_way) news_.fabric.push_back(std::move(statement));
+    if (!left.empty())
+        for (const std::uint16_t function : pair)
+            news_.faults.push_back(
+                {.kind = UnitKind::vf,
+                 .device = function,
+                 .why = fmt::format("a test of its fences left something: {}", fmt::join(left, "; "))});
+    return gave_way ? made : Result<>{};
 }
 
-void GpuHardware::take_back_tests() {
-    if (functions() == nullptr) return;
-    for (auto& [function, why] : functions()->take_back_tests())
-        news_.faults.push_back(
-            {.kind = UnitKind::vf,
-             .device = function,
-             .why = fmt::format("a test of its fences was cut short, and cannot be taken back: {}", why)});
+// What a test that was killed has left goes before anybody is served.
+std::vector<FaultReport> GpuHardware::take_back_tests(Functions& functions) {
+    std::vector<FaultReport> faults;
+    for (auto& [function, why] : functions.take_back_tests())
+        faults.push_back({.kind = UnitKind::vf,
+                          .device = function,
+                          .why = fmt::format("a test of its fences was cut short, and cannot be taken back: {}", why)});
+    return faults;
 }
 
 }  // namespace bulkhead::agent

@@ -41,6 +41,7 @@ void GpuHardware::reach_functions() {
     News news;
     if (opened) {
         news.stock_changed = true;
+        news.faults = take_back_tests(**opened);
         news.notes.push_back(fmt::format("virtual functions for tenants can be had now: {} of {}",
                                          (*opened)->inventory().size(), fmt::join(settings_.nics, ", ")));
     } else if (opened.error().what != before->what) {
@@ -53,12 +54,18 @@ void GpuHardware::reach_functions() {
     }
     const std::scoped_lock lock{mutex_};
     std::ranges::move(news.notes, std::back_inserter(news_.notes));
+    std::ranges::move(news.faults, std::back_inserter(news_.faults));
     news_.stock_changed = news_.stock_changed || news.stock_changed;
 }
 
 OperationResult GpuHardware::carry(const AttachFunction& what) {
     if (const auto why = why_no_functions()) return not_done(*why);
     if (functions() == nullptr) return none_here("virtual function");
+    // Its tenant would be on the wire of every test, and every test's forgeries would reach its tenant.
+    if (settings_.test_fabric && (what.port.vlan == settings_.test_vlan || what.port.vlan == settings_.test_vlan + 1))
+        return {.why = fmt::format("VLAN {} is one of the two in which this node attacks its own fences; take it out "
+                                   "of the fleet's fabric, or give the agent another --selftest-vlan",
+                                   what.port.vlan)};
     if (auto attached = functions()->attach(what.lease, what.tenant, what.port); !attached)
         return not_done(attached.error());
     return {.ok = true};

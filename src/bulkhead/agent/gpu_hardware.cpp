@@ -89,9 +89,11 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
         settings.functions.nics.push_back(*std::move(nic));
     }
     // Tenants that run here are looked after with or without functions.
+    std::vector<FaultReport> stuck;
     auto functions = settings.nics.empty()   ? Result<std::unique_ptr<Functions>>{}
                      : settings.no_functions ? std::unexpected(*settings.no_functions)
                                              : Functions::open(settings.functions);
+    if (functions && *functions) stuck = take_back_tests(**functions);
     settings.functions.lock_patience = {};  // whoever looks again has other things to look at
     settings.functions.must_fence = settings.no_functions.has_value();
     std::unique_ptr<GpuHardware> hardware{new GpuHardware{std::move(settings), *std::move(nvml), *std::move(gpus),
@@ -99,7 +101,8 @@ Result<std::unique_ptr<GpuHardware>> GpuHardware::open(GpuHardwareSettings setti
                                                           std::move(functions)}};
     if (const auto returned = hardware->return_to_modes(); !returned) return std::unexpected(returned.error());
     hardware->end_unused_daemons();
-    hardware->take_back_tests();
+    const std::scoped_lock lock{hardware->mutex_};  // its threads look already
+    std::ranges::move(stuck, std::back_inserter(hardware->news_.faults));
     return hardware;
 }
 

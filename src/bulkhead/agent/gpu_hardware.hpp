@@ -159,8 +159,8 @@ private:
     void add_machines(GpuNodeStatus& status) const;
     void look_at_machines(News& news);
 
-    void attack(FunctionPair pair, FabricFence fence, const FabricTestOrder& order);
-    void take_back_tests();
+    Result<> attack(FunctionPair pair, FabricFence fence, const FabricTestOrder& order);  // why none was made
+    static std::vector<FaultReport> take_back_tests(Functions& functions);
 
     OperationResult wait_until_it_runs(Key lease);
     std::optional<Saved> save(const StopTenant& what);  // nothing: this agent ends

@@ -32,13 +32,19 @@ Result<std::unique_ptr<Runner>> Runner::open(RunnerSettings settings, evidence::
     runner->boot_ = runner->hardware_->boot_id();
     if (const auto carried = runner->carry(now, runner->executor_.resume(now, runner->boot_)); !carried)
         return std::unexpected(carried.error());
-    // Before anybody is offered a function; it goes on beside whatever comes.
-    if (const auto begun = runner->test_fabric(0); !begun) {
-        if (begun.error().code == Code::unavailable) return std::unexpected(begun.error());
-        if (begun.error().code != Code::not_found)
-            runner->notes_.push_back(fmt::format("the fences are not tested now: {}", begun.error().what));
-    }
+    if (const auto tested = runner->test_by_itself(); !tested) return std::unexpected(tested.error());
     return runner;
+}
+
+// Before anybody is offered a function; it goes on beside whatever comes.
+Result<> Runner::test_by_itself() {
+    const auto begun = test_fabric(0);
+    is_untested_ = !begun;
+    if (begun) return {};
+    if (begun.error().code == Code::unavailable) return begun;
+    if (begun.error().code != Code::not_found)
+        notes_.push_back(fmt::format("the fences are not tested now: {}", begun.error().what));
+    return {};
 }
 
 // By what the journal says: a function that a lease has, or that waits for its wipe, is none to test with.
@@ -135,6 +141,11 @@ Result<> Runner::poll(Instant now) {
     }
     for (std::string& note : news->notes) notes_.push_back(std::move(note));
     has_other_stock_ = has_other_stock_ || news->stock_changed;
+    if (news->stock_changed && is_untested_)  // a NIC may be what has come
+        if (const auto tested = test_by_itself(); !tested) {
+            broken_ = tested.error();
+            return tested;
+        }
     for (const OperationResult& result : news->results)
         if (const auto carried = carry(now, executor_.on_result(now, result)); !carried) return carried;
     if (std::string boot = hardware_->boot_id(); boot != boot_) {

@@ -66,6 +66,7 @@ private:
     Result<> carry(Instant now, const Outcome& outcome);
     Result<> carry_out(Instant now, const Outcome& outcome, std::vector<OperationResult>& refused);
     Result<> test_fabric(Key ticket);
+    Result<> test_by_itself();  // an error: the hardware is gone
     Result<> compact_if_large();
 
     RunnerSettings settings_;
@@ -75,6 +76,7 @@ private:
     Deliver deliver_;
     std::vector<std::string> notes_;
     bool has_other_stock_ = false;
+    bool is_untested_ = false;  // its fences could not be attacked when it started
     std::optional<Error> broken_;
     std::string boot_;
     std::size_t compacted_bytes_ = 0;

@@ -284,7 +284,9 @@ void add_agent(Command program, Context& context) {
                      "Do not attack the fences of these NICs when the agent starts, nor when somebody asks.");
     command
         .add_option("--selftest-vlan", options->gpu.test_vlan,
-                    "In which VLAN they are attacked: this and the next must be nobody's. Default: 3900.")
+                    "In which VLAN they are attacked: this and the next must be nobody's, so keep them out of the "
+                    "fleet's fabric.\nDefault: 3900.")
+        .within(1, 4093)
         .type_name("VLAN");
     command
         .add_option("--nvidia-smi", options->gpu.smi,

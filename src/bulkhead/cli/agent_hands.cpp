@@ -118,7 +118,9 @@ void add_agent_hands(Command program, Context& context) {
     command.add_flag("--soft-roce", settings->functions.soft_roce, "RDMA in software on each function.");
     auto no_test = std::make_shared<bool>(false);
     command.add_flag("--no-fabric-selftest", *no_test, "Do not attack the fences.");
-    command.add_option("--selftest-vlan", settings->test_vlan, "Where they are attacked.").type_name("VLAN");
+    command.add_option("--selftest-vlan", settings->test_vlan, "Where they are attacked.")
+        .within(1, 4093)
+        .type_name("VLAN");
     auto grace_seconds = std::make_shared<std::int64_t>(settings->grace.ms / 1000);
     command.add_option("--grace", *grace_seconds, "Between SIGTERM and SIGKILL.").type_name("SECONDS");
     command.callback([settings, grace_seconds, methods, no_test, &context] {

@@ -5,10 +5,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 
 #include "bulkhead/audit/publisher.hpp"
 #include "bulkhead/audit/tile_reader.hpp"
 #include "bulkhead/cli/said_test.hpp"
+#include "bulkhead/evidence/fabric_log_test.hpp"
 #include "bulkhead/evidence/keys_test.hpp"
 #include "bulkhead/evidence/log_proof.hpp"
 
@@ -140,6 +144,41 @@ TEST(OldCertificate, verifies_as_ever) {
     EXPECT_NE(std::system(without.c_str()), 0);
     EXPECT_EQ(std::system(independent.c_str()), 0);
     EXPECT_NE(std::system((independent + " --node another").c_str()), 0);
+}
+
+// What a node found at its own fences, as a server gives it away: both programs say the same of it.
+TEST(FabricCertificate, is_proven_in_a_lab_and_not_what_it_is_not) {
+    using evidence::FabricLog;
+    const evidence::FabricLog log;
+    const std::string folder = testing::TempDir(), file = folder + "/fabric-certificate.json",
+                      key = print(log.verifier);
+    struct Row {
+        const char* says;
+        std::function<void(evidence::FabricStatement&)> change;
+        bool proven;
+    };
+    const Row rows[] = {
+        {"as it is", [](auto&) {}, true},
+        {"broken off", [](auto& of) { of.why = "the link is down"; }, true},
+        {"the fences off", [](auto& of) { of.fence = FabricFence::off; }, false},
+        {"an attempt twice", [](auto& of) { of.attempts.push_back(of.attempts[0]); }, false},
+        {"ended before it began", [](auto& of) { of.ended = Instant{10}; }, false},
+        {"words for a name", [](auto& of) { of.attempts[0].name = "All is well"; }, false},
+        {"another NIC", [](auto& of) { of.nic = "0000:af:00.0"; }, false},
+    };
+    for (const Row& row : rows) {
+        evidence::FabricStatement statement = evidence::some_fabric_test();
+        row.change(statement);
+        std::ofstream{file} << print(log.certificate_of(FabricLog::record_of(statement, log.node_key)));
+        const Said ours = said_by("verify", {file.c_str(), "--key", key.c_str(), "--accept-lab"});
+        EXPECT_EQ(ours.status == 0, row.proven) << row.says << ": " << ours.out << ours.err;
+        const std::string theirs = fmt::format(
+            "python3 " BULKHEAD_SOURCE_DIR "/docs/verify/verify_certificate.py {} --key '{}' >/dev/null", file, key);
+        EXPECT_EQ(std::system((theirs + " --accept-lab").c_str()) == 0, row.proven) << row.says;
+        EXPECT_NE(std::system(theirs.c_str()), 0) << row.says << ": it is a lab's";
+        EXPECT_NE(said_by("verify", {file.c_str(), "--key", key.c_str()}).status, 0) << row.says;
+    }
+    std::filesystem::remove(file);
 }
 
 // An implementation that is not ours reads our log: the packages that read Go's own checksum database.

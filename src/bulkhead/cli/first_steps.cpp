@@ -49,13 +49,14 @@ std::string demo_prices(const std::string& model) {
                        fmt::arg("model", model));
 }
 
-// As many numbers as a small fleet needs, and a rate, so that there is something to see in a lease and its files.
+// As many numbers as a small fleet needs, below the VLANs in which agents attack their own fences (3900, 3901), and a
+// rate, so that there is something to see in a lease and its files.
 std::string demo_fabric() {
     return "  fabric:\n"
            "    kind: ethernet\n"
            "    pool: 10.128.0.0/9\n"
            "    tenantPrefix: 20\n"
-           "    vlans: {first: 100, last: 3999}\n"
+           "    vlans: {first: 100, last: 3899}\n"
            "    classes:\n"
            "    - {class: frontier-training, rateMbps: 400000, dscp: 26, sharePercent: 60}\n"
            "    - {rateMbps: 100000, dscp: 10}\n";

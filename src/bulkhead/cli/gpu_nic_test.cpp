@@ -5,6 +5,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <fstream>
+
+#include "bulkhead/agent/function_record.hpp"
 #include "bulkhead/agent/runner.hpp"
 #include "bulkhead/cli/gpu_agent_test.hpp"
 #include "bulkhead/hw/container/durable.hpp"
@@ -96,6 +99,41 @@ TEST_F(GpuNic, that_comes_later_is_offered_and_a_new_reason_is_told_once) {
     EXPECT_EQ(hardware_->inventory()->functions.size(), 2u);
 }
 
+TEST_F(GpuNic, that_comes_later_is_rid_of_what_a_killed_test_has_left_before_anybody_is_served) {
+    plug_in();
+    std::optional<container::Fd> lock{have_the_nic()};
+    const std::string records = places().run_folder + "/functions";
+    std::filesystem::create_directories(records);
+    FabricPort port;
+    port.mac = "02:00:00:00:00:01";
+    port.vlan = 3'900;
+    std::ofstream{records + "/0000:3b:10.0"}
+        << function_record_text(agent::record_for(agent::first_test_lease, "selftest-0", "0000:3b:10.0", port));
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    lock.reset();
+    ASSERT_TRUE(eventually([&] { return stock_changed_; })) << why();
+    // This NIC is a cable: what is left cannot be undone there, and that is told.
+    ASSERT_FALSE(faults_.empty());
+    EXPECT_EQ(faults_[0].kind, UnitKind::vf);
+    EXPECT_EQ(faults_[0].device, 0);
+    EXPECT_THAT(faults_[0].why, HasSubstr("was cut short"));
+}
+
+TEST_F(GpuNic, gives_nobody_a_function_in_the_VLANs_of_its_tests) {
+    plug_in();
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    const auto attached_in = [&](std::uint16_t vlan) {
+        FabricPort port;
+        port.vlan = vlan;
+        return carry(AttachFunction{.function = 0, .lease = key_of(1, 7), .tenant = "acme", .port = port}).why;
+    };
+    EXPECT_THAT(attached_in(3'900), HasSubstr("attacks its own fences"));
+    EXPECT_THAT(attached_in(3'901), HasSubstr("attacks its own fences"));
+    EXPECT_THAT(attached_in(3'899), testing::Not(HasSubstr("attacks its own fences")));
+}
+
 // Numbers are leases': an agent that cannot look does not say that its functions are lost.
 TEST_F(GpuNic, is_remembered_by_its_functions_numbers_and_nobody_new_is_sent_to_them) {
     plug_in();
@@ -130,7 +168,7 @@ TEST_F(GpuNic, of_a_host_that_shared_its_rdma_devices_is_offered_only_where_it_d
     EXPECT_EQ(stock_changed_, mode && *mode == rdma::NamespaceMode::exclusive) << notes_.front();
 }
 
-TEST_F(GpuNic, has_its_agent_say_hello_again) {
+TEST_F(GpuNic, has_its_agent_test_its_fences_and_say_hello_again) {
     std::optional<container::Fd> lock{have_the_nic()};
     plug_in();
     open("1 x h200-141gb");
@@ -139,15 +177,21 @@ TEST_F(GpuNic, has_its_agent_say_hello_again) {
                                       *evidence::SigningKey::from_seed(std::string(32, 'n')), std::move(hardware_),
                                       [](const Report&) {}, {});
     ASSERT_TRUE(runner) << runner.error().what;
+    const auto told = [&] {
+        return std::ranges::any_of((*runner)->unacknowledged(), [](const Report& report) {
+            return std::holds_alternative<FabricTestReport>(report.what);
+        });
+    };
     EXPECT_TRUE((*runner)->hello()->inventory.functions.empty());
     EXPECT_FALSE((*runner)->has_other_stock());
     lock.reset();
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{60};
-    while (!(*runner)->has_other_stock() && std::chrono::steady_clock::now() < until) {
+    while (!((*runner)->has_other_stock() && told()) && std::chrono::steady_clock::now() < until) {
         ASSERT_TRUE((*runner)->poll({}));
         std::this_thread::sleep_for(std::chrono::milliseconds{10});
     }
     ASSERT_TRUE((*runner)->has_other_stock());
+    EXPECT_TRUE(told()) << "of a cable there is nothing to prove, and that is stated";
     EXPECT_THAT((*runner)->take_notes(), Contains(HasSubstr("can be had now")));
     EXPECT_EQ((*runner)->hello()->inventory.functions.size(), 2u);
     EXPECT_FALSE((*runner)->has_other_stock()) << "it was said";

@@ -7,9 +7,11 @@
 #include <ostream>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "bulkhead/cli/objects.hpp"
 #include "bulkhead/codec/print.hpp"
+#include "bulkhead/policy/fabric_terms.hpp"
 
 namespace bulkhead::cli {
 
@@ -43,15 +45,21 @@ Result<GpuNode> wait_for_tests(Client& client, const std::string& name, std::int
         auto node = node_of(client, name);
         if (!node) return node;
         const auto& request = node->status.fabricTestRequest;
-        if (!request || request->ticket != ticket)
+        if (!request)
+            return fail(Code::unavailable, fmt::format("node {} has no virtual functions any more", name),
+                        "see its agent's log");
+        if (request->ticket != ticket)
             return fail(Code::conflict, fmt::format("somebody else has asked node {} for a test since", name),
                         "ask again");
+        const std::size_t made = tests_of(node->status, ticket);
+        // The reason comes last: of its NICs some may have been tested.
+        if (!request->why.empty() && made > 0) return node;
         if (!request->why.empty())
             return fail(Code::unavailable, fmt::format("node {} made no test: {}", name, request->why),
                         "ask again when two functions of a NIC are free");
         std::set<std::string_view> nics;
-        for (const NodeFunction& function : node->status.functions) nics.insert(function.physical);
-        const std::size_t made = tests_of(node->status, ticket);
+        for (const NodeFunction& function : node->status.functions)
+            if (!function.physical.empty()) nics.insert(function.physical);
         if (made >= 2 * nics.size() && made > 0) return node;
         if (made > seen) rest_until = steady_clock::now() + rest_patience;
         seen = made;
@@ -61,6 +69,11 @@ Result<GpuNode> wait_for_tests(Client& client, const std::string& name, std::int
                         fmt::format("`bulkhead get node {} -o yaml` shows it when it has", name));
         std::this_thread::sleep_for(std::chrono::milliseconds{250});
     }
+}
+
+std::string request_why(const GpuNodeStatus& status) {
+    const auto& request = status.fabricTestRequest;
+    return request && !request->why.empty() ? ": " + request->why : std::string{};
 }
 
 std::string joined_names(const std::vector<std::string>& names) {
@@ -77,6 +90,7 @@ std::string fence_text(const NodeFabricTest& test) {
     std::string text{word(test.found)};
     if (test.found == FabricFound::closed) text += fmt::format(" ({} stopped)", test.stopped.size());
     if (test.found == FabricFound::open) text += fmt::format(" to {}", joined_names(test.through));
+    if (is_left_over(test)) text += fmt::format(" ({})", test.why);
     if (test.found == FabricFound::unproven) text += fmt::format(": {}", test.why);
     return fmt::format("{}, {}, log record {}", text, word(test.grade), test.record);
 }
@@ -86,7 +100,7 @@ std::vector<std::string> untested_nics(const GpuNodeStatus& status, FabricFence 
     for (const NodeFunction& function : status.functions)
         if (!function.physical.empty()) nics.insert(function.physical);
     for (const NodeFabricTest& test : status.fabricTests)
-        if (test.fence == fence) nics.erase(test.nic);
+        if (test.fence == fence && !is_left_over(test)) nics.erase(test.nic);
     return {nics.begin(), nics.end()};
 }
 
@@ -104,8 +118,13 @@ int test_node_fences(const NodeTestOptions& options, const DoorOptions& door, Co
     if (!node) return report(context, node.error());
     std::vector<Row> rows{{{"NIC"}, {"FENCE"}, {"FOUND"}, {"GOT THROUGH"}, {"NOT SHOWN"}, {"GRADE"}, {"RECORD"}}};
     bool open = false, unproven = false;
+    std::set<std::string> untested;
+    for (const NodeFunction& function : node->status.functions)
+        if (!function.physical.empty()) untested.insert(function.physical);
+    std::set<std::pair<std::string, FabricFence>> made;
     for (const NodeFabricTest& test : node->status.fabricTests) {
-        if (test.ticket != ticket) continue;
+        if (test.ticket != ticket && !is_left_over(test)) continue;
+        if (test.ticket == ticket) made.emplace(test.nic, test.fence);
         std::vector<std::string> not_shown = test.unclear;
         not_shown.insert(not_shown.end(), test.untried.begin(), test.untried.end());
         if (!test.why.empty()) not_shown.push_back(test.why);
@@ -121,7 +140,13 @@ int test_node_fences(const NodeTestOptions& options, const DoorOptions& door, Co
         if (options.output == "json") context.out << to_compact_json(test) << '\n';
     }
     if (options.output != "json") print_table(context.out, rows, 2, context.colour);
-    return open ? refused : unproven ? could_not : done;
+    std::erase_if(untested, [&](const std::string& nic) {
+        return made.contains({nic, FabricFence::on}) && made.contains({nic, FabricFence::nic});
+    });
+    if (!untested.empty())
+        context.err << fmt::format("not tested, or not with both fences: {}{}\n", fmt::join(untested, ", "),
+                                   request_why(node->status));
+    return open ? refused : unproven || !untested.empty() ? could_not : done;
 }
 
 }  // namespace bulkhead::cli

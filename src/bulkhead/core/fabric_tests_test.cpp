@@ -22,6 +22,8 @@ struct FencedPlane : Plane {
             "  fabric: {pool: 10.128.0.0/19, tenantPrefix: 20, vlans: {first: 100, last: 131}}\n---\n"
             "apiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec: {class: research}\n");
         EXPECT_TRUE(answer.outcome) << answer.outcome.error().what;
+        settle();
+        hello("n0");  // it was rebooted for its first wipes
     }
     void work(const std::string& name) {
         const Answer answer = apply(fmt::format(
@@ -37,12 +39,14 @@ struct FencedPlane : Plane {
     std::string nic(std::size_t function = 0) { return node("n0").status.functions.at(function).physical; }
     std::vector<NodeFabricTest> tests() { return node("n0").status.fabricTests; }
     // Of every NIC that the node has.
-    void test_all(FabricFence fence, std::vector<std::string> through = {}) {
+    void test_all(FabricFence fence, std::vector<std::string> through = {}, std::vector<std::string> stopped = {}) {
         std::set<std::string> nics;
         for (const NodeFunction& function : node("n0").status.functions) nics.insert(function.physical);
         for (const std::string& one : nics) {
             evidence::FabricStatement statement = some(fence, through);
             statement.nic = one;
+            for (const std::string& name : stopped)
+                statement.attempts.push_back({name, "a frame", AttemptEnd::stopped, "the guard"});
             tested("n0", statement);
         }
     }
@@ -118,6 +122,131 @@ TEST(FabricTests, speak_of_one_boot_and_of_NICs_that_are_there) {
     EXPECT_THAT(plane.tests(), IsEmpty());
 }
 
+// Nothing was repaired by a test that could not be made, a reboot, or a NIC that cannot be reached for a while.
+TEST(FabricTests, that_got_through_stay_until_a_later_one_has_seen_it_stopped) {
+    FencedPlane plane;
+    plane.tested("n0", plane.some(FabricFence::on, {"forged-gid", "forged-arp"}));
+    const std::int64_t shown = plane.tests().at(0).record;
+    const auto open_now = [&] {
+        std::vector<std::string> open;
+        for (const NodeFabricTest& test : plane.tests())
+            open.insert(open.end(), test.through.begin(), test.through.end());
+        return open;
+    };
+    evidence::FabricStatement broken = plane.some(FabricFence::on);
+    broken.attempts.clear();
+    broken.honest_passes = false;
+    broken.why = "nft is being updated";
+    plane.tested("n0", broken);
+    EXPECT_THAT(open_now(), ElementsAre("forged-gid", "forged-arp"));
+    ASSERT_EQ(plane.tests().size(), 2u);
+    EXPECT_EQ(plane.tests()[0].record, shown) << "the record that shows it";
+    EXPECT_THAT(plane.tests()[0].stopped, IsEmpty()) << "and nothing else of it counts any more";
+    EXPECT_EQ(plane.tests()[1].found, FabricFound::unproven);
+
+    Plane::Node& node = *plane.nodes["n0"];
+    Hello hello = node.executor->hello(node.model.inventory(), node.model.boot_id());
+    for (NodeFunction& function : hello.inventory.functions) function.physical.clear();
+    plane.event(AgentHello{"n0", ++node.session, hello});
+    EXPECT_THAT(open_now(), ElementsAre("forged-gid", "forged-arp")) << "the NIC is somebody's for a while";
+    hello = node.executor->hello(node.model.inventory(), "another boot");
+    plane.event(AgentHello{"n0", ++node.session, hello});
+    ASSERT_EQ(plane.tests().size(), 1u);
+    EXPECT_THAT(open_now(), ElementsAre("forged-gid", "forged-arp"));
+    EXPECT_FALSE(plane
+                     .apply("apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: train}\nspec: "
+                            "{tenant: acme, gpu: {count: 1, mechanism: whole}, network: {rdma: true}, isolation: "
+                            "{tier: container}}\n")
+                     .outcome);
+
+    evidence::FabricStatement half = plane.some(FabricFence::on);
+    half.boot = "another boot";
+    half.attempts.push_back({"forged-gid", "a frame", AttemptEnd::stopped, "the guard"});
+    plane.tested("n0", half);
+    EXPECT_THAT(open_now(), ElementsAre("forged-arp")) << "the other was not tried again";
+    half.attempts.push_back({"forged-arp", "a frame", AttemptEnd::stopped, "the guard"});
+    plane.tested("n0", half);
+    EXPECT_THAT(open_now(), IsEmpty());
+    ASSERT_EQ(plane.tests().size(), 1u);
+    EXPECT_EQ(plane.tests()[0].found, FabricFound::closed);
+
+    for (NodeFunction& function : hello.inventory.functions) function.physical = "0000:f0:00.0";
+    plane.tested("n0", half);
+    plane.event(AgentHello{"n0", ++node.session, hello});
+    EXPECT_THAT(plane.tests(), IsEmpty()) << "another NIC is in its place";
+}
+
+TEST(FabricTests, that_got_through_are_what_a_lease_reads_also_after_one_that_proves_nothing) {
+    FencedPlane plane;
+    plane.work("train");
+    plane.test_all(FabricFence::on, {"forged-gid"});
+    const LeasedFence open = plane.fences_of("train").at(0);
+    evidence::FabricStatement broken = plane.some(FabricFence::on);
+    broken.nic = open.nic;
+    broken.why = "the link is down";
+    plane.tested("n0", broken);
+    const LeasedFence still = plane.fences_of("train").at(0);
+    EXPECT_EQ(still.found, FabricFound::open);
+    EXPECT_THAT(still.open, ElementsAre("forged-gid"));
+    EXPECT_EQ(still.record, open.record);
+}
+
+// Of an earlier boot, heard late; and of this boot, told again because the acknowledgements were lost.
+TEST(FabricTests, that_are_old_do_not_count_as_todays) {
+    FencedPlane plane;
+    evidence::FabricStatement closed_then = plane.some(FabricFence::on);
+    closed_then.boot = "an earlier boot";
+    plane.tested("n0", closed_then);
+    EXPECT_THAT(plane.tests(), IsEmpty());
+    EXPECT_EQ(plane.logged("fabric-selftest"), 1) << "it is in the log";
+    evidence::FabricStatement open_then = plane.some(FabricFence::on, {"forged-gid"});
+    open_then.boot = "an earlier boot";
+    plane.tested("n0", open_then);
+    ASSERT_EQ(plane.tests().size(), 1u) << "what got through then was not stopped since";
+    EXPECT_THAT(plane.tests()[0].stopped, IsEmpty());
+
+    FencedPlane again;
+    evidence::FabricStatement first = again.some(FabricFence::on), second = again.some(FabricFence::on, {"forged-gid"});
+    second.ended = second.ended + Duration{1};
+    for (int told = 0; told < 2; ++told) {
+        again.tested("n0", first);
+        again.tested("n0", second);
+        ASSERT_EQ(again.tests().size(), 1u);
+        EXPECT_EQ(again.tests()[0].found, FabricFound::open);
+        EXPECT_EQ(again.logged("fabric-selftest"), 2) << "recorded once each";
+    }
+}
+
+// Whoever has the key of one node does not fill everybody's log with it.
+TEST(FabricTests, that_nobody_asked_for_are_recorded_so_often_in_an_hour) {
+    FencedPlane plane;
+    for (int i = 0; i < 300; ++i) {
+        evidence::FabricStatement one = plane.some(FabricFence::on);
+        one.between = fmt::format("try {}", i);
+        if (i % 2 == 0) one.nic = "0000:ff:00.0";
+        plane.tested("n0", one);
+    }
+    EXPECT_EQ(plane.logged("fabric-selftest") + plane.logged("refused"), 128);
+    ASSERT_TRUE(plane.ask(command::TestFabric{.node = "n0"}).outcome);
+    plane.tested("n0", plane.some(FabricFence::on, {}, plane.node("n0").status.fabricTestRequest->ticket));
+    EXPECT_EQ(plane.logged("fabric-selftest") + plane.logged("refused"), 129) << "what somebody waits for is heard";
+    plane.pass(Duration::hours(1));
+    plane.hello("n0");
+    plane.tested("n0", plane.some(FabricFence::on));
+    EXPECT_EQ(plane.logged("fabric-selftest") + plane.logged("refused"), 130);
+}
+
+// Its first NIC was tested, its second was not.
+TEST(FabricTests, that_were_not_made_are_told_beside_those_that_were) {
+    FencedPlane plane;
+    ASSERT_TRUE(plane.ask(command::TestFabric{.node = "n0"}).outcome);
+    const Key ticket = plane.node("n0").status.fabricTestRequest->ticket;
+    plane.tested("n0", plane.some(FabricFence::on, {}, ticket));
+    for (int told = 0; told < 2; ++told) plane.not_tested("n0", ticket, "0 of 2 functions are free");
+    EXPECT_EQ(plane.node("n0").status.fabricTestRequest->why, "0 of 2 functions are free");
+    EXPECT_EQ(plane.logged("refused"), 1);
+}
+
 // A backup may be older than a test that found something open.
 TEST(FabricTests, of_a_backup_count_for_nothing_and_are_asked_for_anew) {
     FencedPlane plane;
@@ -132,6 +261,21 @@ TEST(FabricTests, of_a_backup_count_for_nothing_and_are_asked_for_anew) {
     plane.tested("n0", plane.some(FabricFence::on, {}, std::get<TestFabric>(asked->what).ticket));
     EXPECT_EQ(plane.tests().size(), 1u);
     EXPECT_TRUE(plane.node("n0").status.fabricTestRequest->answered);
+}
+
+TEST(FabricTests, are_asked_for_after_a_restore_of_nodes_too_of_which_the_backup_knows_no_test) {
+    FencedPlane plane;
+    plane.restart(2, true);
+    plane.orders.clear();
+    plane.hello("n0");
+    EXPECT_TRUE(std::ranges::any_of(plane.orders,
+                                    [](const Order& order) { return std::holds_alternative<TestFabric>(order.what); }));
+    FencedPlane open;
+    open.tested("n0", open.some(FabricFence::on, {"forged-gid"}));
+    open.restart(2, true);
+    ASSERT_EQ(open.tests().size(), 1u) << "nobody has repaired it";
+    EXPECT_THAT(open.tests()[0].through, ElementsAre("forged-gid"));
+    EXPECT_THAT(open.tests()[0].stopped, IsEmpty());
 }
 
 TEST(FabricTests, are_told_to_leases_that_are_behind_the_fences) {
@@ -164,7 +308,7 @@ TEST(FabricTests, that_got_through_keep_new_work_with_functions_away) {
     const Answer refused = plane.apply(on_our_kernel);
     EXPECT_FALSE(refused.outcome);
     EXPECT_THAT(refused.body, HasSubstr("node.fences"));
-    plane.test_all(FabricFence::on);
+    plane.test_all(FabricFence::on, {}, {"forged-gid"});
     EXPECT_TRUE(plane.apply(on_our_kernel).outcome) << "it was repaired, and tested again";
     plane.settle();
     EXPECT_EQ(plane.workload("train").status->phase, WorkloadPhase::running);

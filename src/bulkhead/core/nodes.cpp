@@ -103,7 +103,7 @@ void fit_devices(Turn& turn, NodeRun& node, std::vector<Device>& list, UnitKind 
                         {.kind = kind, .device = static_cast<std::uint16_t>(i), .why = "the node no longer has it"});
 }
 
-void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory, const std::string& boot) {
+void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory) {
     std::vector<std::size_t> gpus;
     for (const NodeGpus& group : inventory.gpus)
         gpus.insert(gpus.end(), static_cast<std::size_t>(group.count), slices_of(group.model));
@@ -140,7 +140,7 @@ void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory, const st
             by_word && trust_raising.contains(capability.name) ? std::optional{turn.now} : std::nullopt;
     }
     for (NodeGpus& group : inventory.gpus) group.slices.clear(), group.draining.clear();
-    keep_fabric_tests(node, inventory, boot);
+    keep_fabric_tests(node, inventory);
     GpuNodeStatus before = node.object.status;
     for (DetectedCapability& capability : before.capabilities)
         if (capability.verifiedAt) capability.verifiedAt = turn.now;
@@ -309,8 +309,9 @@ void send_orders(Turn& turn, NodeRun& node) {
                                (!node.leases.contains(unit.lease) && !node.strays.contains(unit.lease));
                     })};
     if (!others.wipes.empty()) send(turn, node, std::move(others));
-    if (const auto& request = node.object.status.fabricTestRequest;
-        request && !request->answered && node.protocol >= agent_protocol_fabric_test)
+    if (const auto& request = node.object.status.fabricTestRequest; request && !request->answered &&
+                                                                    node.protocol >= agent_protocol_fabric_test &&
+                                                                    !node.object.status.functions.empty())
         send(turn, node, TestFabric{request->ticket});
 }
 
@@ -349,7 +350,8 @@ void on_hello(Turn& turn, const AgentHello& event) {
     turn.effects.welcomes.push_back({event.node, event.session});
     advance(*node, NodeEvent::hello);
     const std::int64_t first_leaf = state.log_size;
-    take_inventory(turn, *node, event.hello.inventory, event.hello.boot_id);
+    node->boot = event.hello.boot_id;
+    take_inventory(turn, *node, event.hello.inventory);
     doubt_what_it_forgot(turn, *node, event.hello);
     node->strays.clear();
     take_ports(turn, *node, event.hello.ports);

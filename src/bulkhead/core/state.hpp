@@ -61,6 +61,9 @@ struct NodeRun {
     std::int64_t protocol = 0;             // of the agent, as it last said hello
     std::int64_t reports_seen = 0;         // in this process; an older number is a repetition
     std::int64_t tickets = 0;              // given out in this epoch
+    std::string boot;                      // as it last said hello; empty: it has not, or does not say
+    Instant fabric_hour;                   // since when tests of its fences that nobody asked for are counted
+    std::int64_t fabric_records = 0;       // and how many these are
     Key key_row = 0;
     KeyRow signing;
     std::optional<evidence::PublicKey> public_key;
@@ -248,9 +251,10 @@ void retire_without_tenants(Turn& turn);  // after loading
 // fabric_tests.cpp
 void on_fabric_report(Turn& turn, NodeRun& node, const FabricTestReport& report);
 void on_test_fabric(Turn& turn, const command::TestFabric& wanted, Answer& answer);
-// What still speaks of the node as it is now: of NICs that it has, in this boot (empty: it does not say).
-void keep_fabric_tests(const NodeRun& node, GpuNodeStatus& inventory, const std::string& boot);
-void forget_fabric_tests(Turn& turn);               // a backup may have forgotten newer ones: they are asked for anew
+// What still speaks of the node as it is now: of NICs that it has, in this boot; and whatever got through, until a test
+// has seen it stopped.
+void keep_fabric_tests(const NodeRun& node, GpuNodeStatus& inventory);
+void forget_fabric_tests(Turn& turn);  // a backup may be older than one that found something open: all are asked anew
 void disclose_fences(Turn& turn, LeaseRun& lease);  // in its status, as far as they are known now
 
 // leases.cpp

@@ -183,6 +183,8 @@ Result<FabricStatement> fabric_statement_of(const Record& record, const PublicKe
         return within(fmt::format("the statement of node {}", record.node), signed_.error());
     Result<FabricStatement> statement = read_fabric_statement(record.evidence->statement);
     if (!statement) return statement;
+    if (statement->fence == FabricFence::off)
+        return mismatch("the signed statement is of a test with the fences off, which says nothing of them");
     const std::string nic = "nic " + statement->nic;
     const Agreement pairs[] = {{"node", record.node, statement->node}, {"unit", record.unit, nic}};
     if (const Result<> same = agree("the record is about", pairs, "the signed statement says"); !same)

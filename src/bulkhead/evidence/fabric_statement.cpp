@@ -20,6 +20,12 @@ std::vector<std::string> names_that(const std::vector<FabricAttempt>& attempts, 
     return names;
 }
 
+// "forged-mac": names go into contracts, and say nothing there.
+bool is_name_of_attempt(std::string_view name) {
+    return !name.empty() && name.size() <= attempt_name_bytes_max &&
+           name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
+}
+
 }  // namespace
 
 std::string fabric_statement_text(const FabricStatement& statement) { return compact_text(statement); }
@@ -29,7 +35,7 @@ Result<FabricStatement> read_fabric_statement(std::string_view text) {
     if (!statement) return statement;
     std::set<std::string_view> names;
     for (const FabricAttempt& attempt : statement->attempts)
-        if (attempt.name.empty() || attempt.name.size() > attempt_name_bytes_max || !names.insert(attempt.name).second)
+        if (!is_name_of_attempt(attempt.name) || !names.insert(attempt.name).second)
             return fail(Code::invalid, "an attempt of the fabric statement has no name of its own",
                         "the agent that made it is at fault");
     if (statement->attempts.size() > attempts_max)

@@ -233,7 +233,7 @@ void check_fabric(Findings& findings, const Subject& subject, const FabricPolicy
     const bool ethernet = fabric.kind == FabricKind::ethernet;
     if (ethernet && !fabric.vlans)
         findings.add(subject, "/spec/fabric", "an Ethernet fabric without vlans keeps nobody apart",
-                     "vlans: {first: 100, last: 3999}");
+                     "vlans: {first: 100, last: 3899}");
     if (!ethernet && !fabric.partitionKeys)
         findings.add(subject, "/spec/fabric", "an InfiniBand fabric without partitionKeys keeps nobody apart",
                      "partitionKeys: {first: 256, last: 32000}");

@@ -69,6 +69,18 @@ TEST(FenceTests, that_nobody_hears_do_not_fill_the_journal) {
     }
     EXPECT_EQ(rig.executor->unacknowledged().size(), 64u);
     EXPECT_THAT(rig.ignored, HasSubstr("not been heard"));
+    rig.carry(rig.executor->on_fabric_tested(found_closed(7)));
+    EXPECT_EQ(rig.executor->unacknowledged().size(), 65u) << "somebody waits for it";
+    for (int i = 0; i < 400; ++i) {
+        evidence::FabricStatement open = found_closed();
+        open.attempts[0].end = AttemptEnd::got_through;
+        open.began = open.ended = Instant{i};
+        rig.carry(rig.executor->on_fabric_tested(std::move(open)));
+        if (i == 0) {
+            EXPECT_EQ(rig.executor->unacknowledged().size(), 66u) << "that must be known";
+        }
+    }
+    EXPECT_EQ(rig.executor->unacknowledged().size(), 256u);
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ void write_kind(Contract& contract, const FabricPolicy& fabric) {
         "neighbour slow others down");
 }
 
-// Nodes, or tests, that are alike: the first few by name, the rest by number.
+// Nodes, or tests, that are alike: the first few by name, the rest by number. How many there are is not a tenant's to
+// know.
 class Few {
 public:
     void add(std::string name) {
@@ -62,7 +63,11 @@ public:
         text_ += (text_.empty() ? "" : "; ") + std::move(name);
     }
     std::size_t count() const { return count_; }
-    std::string text() const { return count_ > 3 ? fmt::format("{}; and {} more", text_, count_ - 3) : text_; }
+    std::string text(const FabricReader& of) const {
+        if (count_ <= 3) return text_;
+        if (of.reader != Audience::fleet_operator) return text_ + "; and more";
+        return fmt::format("{}; and {} more", text_, count_ - 3);
+    }
 
 private:
     std::string text_;
@@ -92,25 +97,30 @@ Tested look_at_tests(const FleetView& fleet, FabricFence fence, const FabricRead
         ++all.nodes;
         const std::string name = of.reader == Audience::fleet_operator ? node.metadata.name : std::string{"a node"};
         std::set<std::string_view> nics;
-        for (const NodeFunction& function : node.status.functions) nics.insert(function.physical);
+        for (const NodeFunction& function : node.status.functions)
+            if (!function.physical.empty()) nics.insert(function.physical);  // what is gone does not say whose it was
+        const bool says_no_nic = nics.empty();
         for (const NodeFabricTest& test : node.status.fabricTests) {
             if (test.fence != fence) continue;
-            nics.erase(test.nic);
-            ++all.tests;
             all.weakest = std::max(all.weakest, test.grade);
             const std::string where = fmt::format("{} ({})", name, place_in_log(test));
             for (const std::string& attempt : test.through) all.open[attempt].add(where);
+            if (is_left_over(test)) continue;
+            nics.erase(test.nic);
+            ++all.tests;
             for (const std::string& attempt : test.unclear) all.unproven[attempt].add(where);
             // What a process of ours may do is not tried where the tenant has a kernel of its own: nobody promises it.
-            if (fence == FabricFence::on)
-                for (const std::string& attempt : test.untried) all.unproven[attempt].add(where);
+            for (const std::string& attempt : test.untried)
+                if (fence == FabricFence::on || attempt == attempt_on_another_tenant) all.unproven[attempt].add(where);
             if (test.found == FabricFound::unproven)
-                all.unproven["anything"].add(fmt::format("{}: {}", where, test.why));
+                // Why is in the node's own words, about its own devices.
+                all.unproven["anything"].add(
+                    of.reader == Audience::fleet_operator ? fmt::format("{}: {}", where, test.why) : where);
             else
                 for (const std::string& attempt : test.stopped) ++all.stopped[attempt];
             if (!test.stopped.empty() && test.found != FabricFound::unproven) all.closed.add(where);
         }
-        if (!nics.empty() || node.status.functions.empty()) all.untested.add(name);
+        if (!nics.empty() || says_no_nic) all.untested.add(name);
     }
     return all;
 }
@@ -121,35 +131,35 @@ void write_tests(Contract& contract, const Tested& tested, const FabricReader& o
         disclose_fabric(contract, "fabric-selftest",
                         of.reader == Audience::fleet_operator
                             ? fmt::format("on {} of {} nodes no test of the fences was made in this boot: {}",
-                                          tested.untested.count(), tested.nodes, tested.untested.text())
+                                          tested.untested.count(), tested.nodes, tested.untested.text(of))
                             : fmt::format("on {} nodes no test of the fences was made in this boot",
                                           tested.untested.count() == tested.nodes ? "all" : "some"),
                         Grade::assumed, source);
     for (const auto& [attempt, where] : tested.open)
-        disclose_fabric(contract, "fabric-selftest", fmt::format("{} gets through: {}", attempt, where.text()),
+        disclose_fabric(contract, "fabric-selftest", fmt::format("{} gets through: {}", attempt, where.text(of)),
                         tested.weakest, source);
     for (const auto& [attempt, where] : tested.unproven)
         disclose_fabric(contract, "fabric-selftest",
-                        fmt::format("{} is not shown to be stopped: {}", attempt, where.text()), Grade::assumed,
+                        fmt::format("{} is not shown to be stopped: {}", attempt, where.text(of)), Grade::assumed,
                         source);
     // Closed is what was stopped in every test, where every NIC was tested.
     if (tested.tests == 0 || tested.untested.count() != 0) return;
     std::string closed;
     for (const auto& [attempt, times] : tested.stopped)
-        if (times == tested.tests) closed += (closed.empty() ? "" : ", ") + attempt;
+        if (times == tested.tests && !tested.open.contains(attempt)) closed += (closed.empty() ? "" : ", ") + attempt;
     if (closed.empty()) return;
     contract.isolates.push_back({.subject = "fabric-selftest",
                                  .strength = Strength::hard,
                                  .grade = tested.weakest,
-                                 .says = fmt::format("Stopped when tried: {}; by {}.", closed, tested.closed.text()),
+                                 .says = fmt::format("Stopped when tried: {}; by {}.", closed, tested.closed.text(of)),
                                  .source = std::string{source}});
     // And what the catalogue only says of identities is then seen.
     const auto seen = tested.stopped.find(std::string{attempt_on_another_tenant});
-    if (seen == tested.stopped.end() || seen->second != tested.tests) return;
+    if (seen == tested.stopped.end() || seen->second != tested.tests || tested.open.contains(seen->first)) return;
     for (Held& held : contract.isolates)
         if (held.subject == "fabric-identity") {
             held.grade = std::min(held.grade, tested.weakest);
-            held.says += fmt::format(" Another tenant's port was not reached: {}.", tested.closed.text());
+            held.says += fmt::format(" Another tenant's port was not reached: {}.", tested.closed.text(of));
         }
 }
 

@@ -11,6 +11,9 @@
 
 namespace bulkhead {
 
+// What got through in an earlier test and was not seen to be stopped since: all that is left of that test.
+inline bool is_left_over(const NodeFabricTest& test) { return test.found == FabricFound::open && !test.why.empty(); }
+
 struct FabricReader {
     std::vector<std::string> nodes;  // whose fences it is about
     Audience reader{};               // a tenant reads no node's name

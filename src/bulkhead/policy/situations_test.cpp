@@ -8,6 +8,7 @@
 #include "bulkhead/policy/capacity.hpp"
 #include "bulkhead/policy/checker_test.hpp"
 #include "bulkhead/policy/compile.hpp"
+#include "bulkhead/policy/fabric_terms.hpp"
 #include "bulkhead/policy/fleet_fixture_test.hpp"
 
 namespace bulkhead {
@@ -495,6 +496,67 @@ TEST(PolicySituations, what_a_node_found_at_its_own_fences_is_in_the_contract_by
     about = about_fences(snapshot, work);
     EXPECT_THAT(about.open, testing::HasSubstr("no test of the fences")) << "its other NIC was not tested";
     EXPECT_EQ(about.isolates, "") << "a lease may get a function of either";
+    status.functions[1].physical = "";
+    EXPECT_THAT(about_fences(snapshot, work).isolates, testing::HasSubstr("forged-mac"))
+        << "one that is gone is of no NIC that could be tested";
+    for (NodeFunction& function : status.functions) function.physical = "";
+    EXPECT_THAT(about_fences(snapshot, work).open, testing::HasSubstr("no test of the fences"));
+}
+
+// All that is left of a test: what got through then, and nobody has seen stopped since.
+TEST(PolicySituations, what_is_left_of_an_earlier_test_opens_and_closes_nothing) {
+    GpuWorkload in_a_vm = one_gpu(Tier::vm, same_tenant);
+    in_a_vm.spec.network = {.rdma = true};
+    Snapshot snapshot = batch_fleet(ThreatModel::internal, {named("hgx-walls")});
+    GpuNodeStatus& status = snapshot.nodes[0].status;
+    status.functions = {{.address = "0000:3b:10.0"}};
+    status.functions[0].physical = "0000:3b:00.0";
+    NodeFabricTest left = fence_test(FabricFence::nic, {}, {"forged-gid"});
+    left.why = "found earlier, and not seen to be stopped since";
+    status.fabricTests = {left};
+    AboutFences about = about_fences(snapshot, in_a_vm);
+    EXPECT_THAT(about.open, testing::HasSubstr("forged-gid gets through"));
+    EXPECT_THAT(about.open, testing::HasSubstr("no test of the fences was made in this boot"));
+    status.fabricTests.push_back(fence_test(FabricFence::nic, {"foreign-tenant", "forged-mac"}, {}));
+    about = about_fences(snapshot, in_a_vm);
+    EXPECT_THAT(about.open, testing::HasSubstr("forged-gid gets through"));
+    EXPECT_THAT(about.isolates, testing::HasSubstr("foreign-tenant, forged-mac; by"));
+}
+
+TEST(PolicySituations, tenants_read_neither_a_nodes_own_words_nor_how_many_nodes_there_are) {
+    GpuWorkload work = one_gpu(Tier::container, same_tenant);
+    work.spec.network = {.rdma = true};
+    Snapshot snapshot = batch_fleet(ThreatModel::internal, {named("hgx-walls")});
+    GpuNode& first = snapshot.nodes[0];
+    first.status.functions = {{.address = "0000:3b:10.0"}};
+    first.status.functions[0].physical = "0000:3b:00.0";
+    NodeFabricTest broken = fence_test(FabricFence::on, {}, {});
+    broken.found = FabricFound::unproven;
+    broken.why = "0000:3b:00.2 has the driver vfio-pci";
+    broken.unclear = {"forged-mac"};
+    first.status.fabricTests = {broken};
+    const GpuNode copy = first;
+    for (int i = 0; i < 6; ++i) {
+        snapshot.nodes.push_back(copy);
+        snapshot.nodes.back().metadata.name += fmt::format("-{}", i);
+    }
+    const FleetView fleet{snapshot, Instant{}};
+    const auto said_to = [&](Audience reader) {
+        FabricReader of{.nodes = {}, .reader = reader};
+        for (const GpuNode& node : snapshot.nodes) of.nodes.push_back(node.metadata.name);
+        Contract contract;
+        Ask ask;
+        ask.tier = Tier::container;
+        write_fabric(contract, ask, fleet, of);
+        std::string all;
+        for (const Held& held : contract.open) all += held.says + "\n";
+        return all;
+    };
+    EXPECT_THAT(said_to(Audience::fleet_operator), testing::HasSubstr("has the driver vfio-pci"));
+    EXPECT_THAT(said_to(Audience::fleet_operator), testing::ContainsRegex("and [0-9]+ more"));
+    EXPECT_THAT(said_to(Audience::tenant), testing::HasSubstr("forged-mac is not shown to be stopped"));
+    EXPECT_THAT(said_to(Audience::tenant), testing::Not(testing::HasSubstr("driver")));
+    EXPECT_THAT(said_to(Audience::tenant), testing::Not(testing::ContainsRegex("and [0-9]+ more")));
 }
 
 TEST(PolicySituations, a_node_that_gets_through_its_own_fences_serves_no_tier_that_promises_them) {
@@ -503,7 +565,7 @@ TEST(PolicySituations, a_node_that_gets_through_its_own_fences_serves_no_tier_th
     GpuWorkload behind_our_kernel = one_gpu(Tier::container, same_tenant), in_a_vm = one_gpu(Tier::vm, same_tenant);
     behind_our_kernel.spec.network = in_a_vm.spec.network = {.rdma = true};
     ASSERT_TRUE(accepted(snapshot, behind_our_kernel));
-    const bool vms = accepted(snapshot, in_a_vm);
+    ASSERT_TRUE(accepted(snapshot, in_a_vm));
     struct Row {
         const char* says;
         NodeFabricTest test;
@@ -520,9 +582,7 @@ TEST(PolicySituations, a_node_that_gets_through_its_own_fences_serves_no_tier_th
     for (const Row& row : rows) {
         status.fabricTests = {row.test};
         EXPECT_EQ(accepted(snapshot, behind_our_kernel), row.container) << row.says;
-        if (vms) {
-            EXPECT_EQ(accepted(snapshot, in_a_vm), row.vm) << row.says;
-        }
+        EXPECT_EQ(accepted(snapshot, in_a_vm), row.vm) << row.says;
         GpuWorkload without = behind_our_kernel;
         without.spec.network = {};
         EXPECT_TRUE(accepted(snapshot, without)) << row.says << ", and it has no function";

@@ -20,10 +20,6 @@ struct Signed {
     std::string note;
     evidence::Checkpoint checkpoint;
 };
-// Records whose statement a certificate has to show the key of.
-bool needs_key(const evidence::Record& record) {
-    return record.kind == evidence::RecordKind::wiped || record.kind == evidence::RecordKind::fabric_tested;
-}
 
 Result<Signed> newest_of(const audit::TileReader& tiles, const evidence::VerifierKey& log) {
     auto note = tiles.note();
@@ -163,14 +159,7 @@ Result<evidence::Certificate> Certificates::of_leaf(std::int64_t index) {
         return fail(Code::not_found, fmt::format("entry {} is not published yet", index), "ask again in a moment");
     auto record = prove(index, newest->checkpoint.size);
     if (!record) return std::unexpected(record.error());
-    evidence::Certificate certificate = sealed(*std::move(record), newest->note);
-    const auto read = evidence::read_record(certificate.record.payload);
-    if (!read || !needs_key(*read)) return certificate;
-    if (auto indexed = index_up_to(static_cast<std::int64_t>(newest->checkpoint.size)); !indexed)
-        return std::unexpected(indexed.error());
-    if (auto added = add_key(certificate, *read, newest->checkpoint.size); !added)
-        return std::unexpected(added.error());
-    return certificate;
+    return sealed(*std::move(record), newest->note);
 }
 
 // Under the log's own signature, or, where the record says that no hardware did it, under its lab's.

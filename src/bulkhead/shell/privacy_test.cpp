@@ -135,7 +135,7 @@ CorePlane& with_two_sites(CorePlane& plane) {
                            "kind: FleetPolicy\nmetadata: {name: fleet}\nspec:\n  threatModel: internal\n"
                            "  sites: [{name: fra, jurisdiction: eu}, {name: muc, jurisdiction: eu}]\n"
                            "  versionGate: {shippedAdvisories: false}\n"
-                           "  fabric: {pool: 10.128.0.0/9, vlans: {first: 100, last: 3999}}\n")
+                           "  fabric: {pool: 10.128.0.0/9, vlans: {first: 100, last: 3899}}\n")
                     .outcome);
     EXPECT_TRUE(plane.apply(manifest_head + "kind: GpuNode\nmetadata: {name: n1}\nspec: {site: muc}\n").outcome);
     EXPECT_TRUE(plane.apply(a_tenant("acme")).outcome);
