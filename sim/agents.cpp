@@ -22,6 +22,9 @@ void World::start_agent(std::uint32_t index) {
     agent.session = 0;
     agent.welcomed = false;
     if (!carry(index, agent.executor->resume(agent_time(), agent.model.boot_id()))) return;
+    const std::uint64_t life = agent.life;
+    test_fences(index, 0);
+    if (agent.life != life) return;
     at(rng_.between(100, 2000), Happening::agent_tick, index, agent.life);
 }
 
@@ -41,6 +44,7 @@ bool World::carry(std::uint32_t index, Outcome outcome) {
     const std::uint64_t life = agent.life;
     if (!outcome.journal.empty() && !append_to_journal(index, outcome.journal)) return false;
     for (const Operation& operation : outcome.begin) begin_operation(index, operation);
+    if (outcome.test_fabric) test_fences(index, *outcome.test_fabric);
     for (Report& report : outcome.reports) {
         if (const LeaseReport* lease = std::get_if<LeaseReport>(&report.what)) {
             if (lease->phase == PartPhase::prepared) checkers_.prepared(agent.name, lease->lease);
@@ -116,6 +120,32 @@ void World::agent_tick(std::uint32_t index, std::uint64_t life) {
     }
     if (const auto deadline = agent.executor->next_deadline(); deadline && deadline->ms <= agent_time().ms)
         carry(index, agent.executor->tick(agent_time()));
+}
+
+// One in four proves nothing: the link is down, or its guard's program is being replaced.
+void World::test_fences(std::uint32_t index, Key ticket) {
+    Agent& agent = agents_[index];
+    const std::vector<NodeFunction> functions = agent.model.inventory().functions;
+    if (!agent.executor || functions.empty()) return;
+    const FabricFound found = rng_.chance(250)      ? FabricFound::unproven
+                              : agent.fence_is_open ? FabricFound::open
+                                                    : FabricFound::closed;
+    evidence::FabricStatement statement;
+    statement.nic = functions.front().physical;
+    statement.began = statement.ended = agent_time();
+    statement.honest_passes = found != FabricFound::unproven;
+    if (statement.honest_passes)
+        statement.attempts.push_back(
+            {"forged-mac", "a frame", found == FabricFound::open ? AttemptEnd::got_through : AttemptEnd::stopped, {}});
+    statement.grade = Grade::simulated;
+    statement.boot = agent.model.boot_id();
+    statement.ticket = ticket;
+    Outcome outcome = agent.executor->on_fabric_tested(std::move(statement));
+    const std::int64_t number = outcome.reports.empty() ? 0 : outcome.reports.back().number;
+    if (number == 0) return checkers_.probe("a test of the fences was not told");
+    if (found != FabricFound::open) checkers_.fences_tested(agent.name, number, found);
+    if (carry(index, std::move(outcome)) && found == FabricFound::open)
+        checkers_.fences_tested(agent.name, number, found);
 }
 
 void World::open_session(std::uint32_t index) {

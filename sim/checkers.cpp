@@ -84,6 +84,7 @@ void Checkers::restored(const Memory& memory) {
     silences_ = memory.silences;
     // What nobody remembers to have counted counts again, if its unit was not used since; the node sees to that.
     std::erase_if(signatures_, [&](const auto& seen) { return seen.second > memory.log_size; });
+    restored_fences();
     probe("restored from a backup");
     if (!trace_.empty()) fmt::print("{:>12.3f}  restored from a backup\n", static_cast<double>(now_) / 1000);
 }
@@ -121,6 +122,7 @@ void Checkers::finished() {
 // After a long calm nothing is half done: no lease on its way, no wipe without an end, and on the hardware there runs
 // what has a lease, all of it.
 void Checkers::check_rest() {
+    check_fences_at_rest();
     const auto waits = [&](const std::string& node) { return hanging_.contains(node); };
     for (const auto& [row, states] : gates_)
         for (std::size_t i = 0; i < states.size(); ++i)

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bulkhead/core/rows.hpp"
@@ -66,6 +67,8 @@ public:
     // A node has it in its journal that a GPU should take nobody new, and says so in the report of that number.
     void drained(const std::string& node, const FaultReport& fault, std::int64_t report);
     void acknowledged_report(const std::string& node, std::int64_t number);  // to the node: it is durable elsewhere
+    // A node has attacked its own fences, and says what it found in the report of that number.
+    void fences_tested(const std::string& node, std::int64_t report, FabricFound found);
     void host_crashed(const std::string& node);
     void hangs(
         const std::string& node);  // an operation that will never answer; the node waits for it, for hours if need be
@@ -164,6 +167,19 @@ private:
     void check_port(const std::string& node, const AttachFunction& attach);
     void forget_port(const std::string& node, const NodeModel& model, std::uint16_t function);
 
+    // Of what nodes found at their own fences: checkers_fences.cpp.
+    struct Fences {
+        std::vector<std::pair<std::int64_t, bool>> said;  // report, and whether something got through; in order
+        std::int64_t acknowledged = 0;
+        bool shown = false;  // as something open, in the node's durable row
+    };
+    bool is_known_open(const std::string& node) const;
+    void check_fences(const std::string& node);
+    void read_fences(const Row& row);
+    void acknowledged_fences(const std::string& node, std::int64_t report);
+    void restored_fences();
+    void check_fences_at_rest();
+
     void check_rest();
     void say(std::string_view what) const;
 
@@ -191,6 +207,8 @@ private:
     std::map<std::string, std::size_t> signatures_;  // of evidence: the leaf that first had it
     std::map<std::string, std::set<std::string>> kernel_users_;   // node -> tenants since the last verified reboot
     std::map<std::string, Drain> drains_;                         // by GPU, the last of each
+    std::map<std::string, Fences> fences_;                        // by node
+    std::set<std::string> unasked_since_restore_;                 // nodes whose fences were not tested since
     std::map<std::string, std::set<std::string>> leased_beside_;  // in this batch: lease -> GPUs drained then
     std::vector<std::string> said_in_calm_;
     bool calm_ = false;

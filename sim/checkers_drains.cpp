@@ -22,6 +22,7 @@ void Checkers::drained(const std::string& node, const FaultReport& fault, std::i
 void Checkers::acknowledged_report(const std::string& node, std::int64_t number) {
     for (auto& [gpu, drain] : drains_)
         if (gpu.starts_with(node + "/") && drain.report <= number) drain.known = true;
+    acknowledged_fences(node, number);
 }
 
 void Checkers::read_drain(const boost::json::object& record) {

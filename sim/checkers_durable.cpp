@@ -114,7 +114,10 @@ void Checkers::check_rows(const Batch& batch, const std::map<std::string, int>& 
     std::set<std::string> tenants;
     // Nodes first: the rows of their devices name them by key.
     for (const Row& row : batch.rows)
-        if (row.table == Table::node && !row.erased) rows_[{row.table, row.key}] = row.body;
+        if (row.table == Table::node && !row.erased) {
+            rows_[{row.table, row.key}] = row.body;
+            read_fences(row);
+        }
     for (const Row& row : batch.rows) {
         if (row.table == Table::lease) {
             if (!before.contains(row.key)) before[row.key] = leases_[row.key];

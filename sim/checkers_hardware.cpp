@@ -27,6 +27,8 @@ std::string described(const std::string& node, const Order& order) {
         return fmt::format("{} is told to start lease {}", node, start->lease);
     if (const auto* release = std::get_if<Release>(&order.what))
         return fmt::format("{} is told to release lease {} and wipe{}", node, release->lease, wipes(release->wipes));
+    if (const auto* test = std::get_if<TestFabric>(&order.what))
+        return fmt::format("{} is told to test its fences, ticket {}", node, test->ticket);
     return fmt::format("{} is told to wipe{}", node, wipes(std::get<Sanitize>(order.what).wipes));
 }
 
@@ -40,6 +42,9 @@ std::string described(const std::string& node, const Report& report) {
                            : wipe->stale  ? "stale"
                                           : "not wiped",
                            wipe->why);
+    if (const auto* test = std::get_if<FabricTestReport>(&report.what))
+        return fmt::format("{} says of its fences, ticket {}: {}{}", node, test->ticket, test->why,
+                           test->evidence.statement);
     const auto& fault = std::get<FaultReport>(report.what);
     return fmt::format("{} says {}{} {}: {}", node, word(fault.kind), fault.device,
                        fault.drain ? "takes nobody new" : "is broken", fault.why);

@@ -36,6 +36,7 @@ std::span<const World::MishapKind> World::mishap_kinds() {
         MishapKind{"slow node", &Mishaps::slow_node, &World::slow_node},
         MishapKind{"gpu drained", &Mishaps::gpu_drained, &World::gpu_drained},
         MishapKind{"memory stuck", &Mishaps::memory_stuck, &World::memory_stuck},
+        MishapKind{"fence falls", &Mishaps::fence_falls, &World::fence_falls},
     };
     return all;
 }
@@ -129,6 +130,8 @@ void World::memory_stuck(std::uint32_t node) {
     std::uint32_t& lies = agents_[node].model.faults({UnitKind::memory, gpu}).lie;
     lies = std::max(lies, 2u);
 }
+
+void World::fence_falls(std::uint32_t node) { agents_[node].fence_is_open = !agents_[node].fence_is_open; }
 
 DeviceId World::some_device() {
     switch (rng_.below(4)) {

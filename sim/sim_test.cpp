@@ -34,10 +34,10 @@ TEST(Simulation, twenty_seeds_of_a_crowded_world_hold_every_invariant_under_ever
         for (const auto& [name, count] : result.probes) probes[name] += count;
     }
     for (const char* name : {"power cut", "second leader", "agent killed", "wipe lies", "message lost", "partition",
-                             "gpu drained", "memory stuck"})
+                             "gpu drained", "memory stuck", "fence falls"})
         EXPECT_GT(faults[name], 0u) << name << " never happened";
     for (const char* name : {"record draining", "a drain was over", "a GPU was reset", "record compliance-on",
-                             "covered time was billed", "a bill was checked"})
+                             "a node was kept away for its fences", "covered time was billed", "a bill was checked"})
         EXPECT_GT(probes[name], 0u) << name << ": never";
 }
 
@@ -95,6 +95,22 @@ INSTANTIATE_TEST_SUITE_P(Bugs, Planting,
                          [](const testing::TestParamInfo<Plant>& plant) {
                              return "invariant_" + std::to_string(plant.param.invariant);
                          });
+
+TEST(Checking, a_fence_that_fell_and_was_forgotten_is_seen) {
+    Checkers checkers{{}};
+    const auto forgotten = [&] { return std::ranges::count(checkers.violations(), 13, &Violation::invariant); };
+    checkers.fences_tested("n", 1, FabricFound::closed);
+    checkers.acknowledged_report("n", 1);
+    EXPECT_EQ(forgotten(), 0);
+    checkers.fences_tested("n", 2, FabricFound::open);
+    checkers.fences_tested("n", 3, FabricFound::unproven);
+    EXPECT_EQ(forgotten(), 0) << "nobody has heard it yet";
+    checkers.acknowledged_report("n", 3);
+    EXPECT_EQ(forgotten(), 1) << "no row says so";
+    checkers.fences_tested("n", 4, FabricFound::closed);
+    checkers.acknowledged_report("n", 4);
+    EXPECT_EQ(forgotten(), 1) << "it was repaired";
+}
 
 // No bug in the control plane brings this about, so the checker is shown what it must never see.
 TEST(Checking, a_gpu_that_is_reset_under_its_tenant_is_seen) {

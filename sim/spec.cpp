@@ -19,6 +19,7 @@ constexpr Mishaps everything{
     .gpu_lost = minutes(30),
     .gpu_drained = minutes(20),
     .memory_stuck = minutes(20),
+    .fence_falls = minutes(15),
     .wipe_fails = minutes(10),
     .wipe_lies = minutes(10),
     .wipe_hangs = minutes(30),
@@ -47,6 +48,7 @@ constexpr Mishaps nodes_only{.agent_killed = Duration{30'000},
                              .gpu_lost = minutes(10),
                              .gpu_drained = minutes(5),
                              .memory_stuck = minutes(5),
+                             .fence_falls = minutes(5),
                              .wipe_fails = minutes(3),
                              .wipe_lies = minutes(3),
                              .wipe_hangs = minutes(10),
@@ -54,8 +56,11 @@ constexpr Mishaps nodes_only{.agent_killed = Duration{30'000},
                              .stop_fails = minutes(5),
                              .agent_dies_at_journal = 20};
 
-constexpr Mishaps restores{
-    .server_killed = minutes(30), .restore = minutes(30), .agent_killed = minutes(5), .gpu_drained = minutes(5)};
+constexpr Mishaps restores{.server_killed = minutes(30),
+                           .restore = minutes(30),
+                           .agent_killed = minutes(5),
+                           .gpu_drained = minutes(5),
+                           .fence_falls = minutes(5)};
 
 constexpr std::array all_specs{
     Spec{.name = "default", .about = "32 nodes of 8 GPUs, churn, and every fault there is", .mishaps = everything},

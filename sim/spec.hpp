@@ -26,6 +26,7 @@ struct Mishaps {
     Duration gpu_lost{};      // falls off the bus; comes back after a repair
     Duration gpu_drained{};   // works, and should take nobody new
     Duration memory_stuck{};  // two passes do not wipe it; a reset would
+    Duration fence_falls{};   // a NIC's, and stands again when it strikes there once more
     Duration wipe_fails{}, wipe_lies{}, wipe_hangs{};
     Duration start_fails{}, stop_fails{};
     Duration partition{};  // some nodes cannot reach the server for a while

@@ -50,6 +50,7 @@ struct Agent {
     std::uint64_t sent = 0, received = 0;  // in this session
     std::int64_t opened_at = 0, heard_at = 0, beat_at = 0;
     bool cut_off = false;
+    bool fence_is_open = false;  // a forged frame gets through
 };
 
 struct Session {
@@ -138,6 +139,7 @@ private:
     void operation_done(std::uint32_t index, OperationDone done);
     void agent_tick(std::uint32_t index, std::uint64_t life);
     void open_session(std::uint32_t index);
+    void test_fences(std::uint32_t index, Key ticket);
 
     // ---- callers ----
     void command(Asking what, Asked asked);
@@ -165,6 +167,7 @@ private:
     void gpu_lost(std::uint32_t node);
     void gpu_drained(std::uint32_t node);
     void memory_stuck(std::uint32_t node);
+    void fence_falls(std::uint32_t node);
     void wipe_fails(std::uint32_t node);
     void wipe_lies(std::uint32_t node);
     void wipe_hangs(std::uint32_t node);

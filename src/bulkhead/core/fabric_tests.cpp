@@ -268,6 +268,12 @@ void keep_fabric_tests(const NodeRun& node, GpuNodeStatus& inventory) {
         if (!is_of_this_boot(test)) leave_what_got_through(test);
 }
 
+void ask_for_tests_again(Turn& turn) {
+    for (auto& [key, node] : turn.state.nodes)
+        if (const auto& request = node.object.status.fabricTestRequest; request && !request->answered)
+            want_test(turn, node);
+}
+
 void forget_fabric_tests(Turn& turn) {
     for (auto& [key, node] : turn.state.nodes) {
         std::vector<NodeFabricTest>& tests = node.object.status.fabricTests;

@@ -278,6 +278,19 @@ TEST(FabricTests, are_asked_for_after_a_restore_of_nodes_too_of_which_the_backup
     EXPECT_THAT(open.tests()[0].stopped, IsEmpty());
 }
 
+// A restored process that began with an epoch which nodes have obeyed before gives way to one of a later epoch.
+TEST(FabricTests, are_asked_for_under_the_ticket_of_an_epoch_that_no_node_has_obeyed) {
+    FencedPlane plane;
+    plane.restart(2, true);
+    const Key first = plane.node("n0").status.fabricTestRequest->ticket;
+    plane.restart(3);
+    EXPECT_NE(plane.node("n0").status.fabricTestRequest->ticket, first) << "nobody was heard of in between";
+    plane.hello("n0");
+    const Key asked = plane.node("n0").status.fabricTestRequest->ticket;
+    plane.restart(4);
+    EXPECT_EQ(plane.node("n0").status.fabricTestRequest->ticket, asked) << "all were heard of: it is as ever";
+}
+
 TEST(FabricTests, are_told_to_leases_that_are_behind_the_fences) {
     FencedPlane plane;
     plane.work("train");

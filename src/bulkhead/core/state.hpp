@@ -255,6 +255,8 @@ void on_test_fabric(Turn& turn, const command::TestFabric& wanted, Answer& answe
 // has seen it stopped.
 void keep_fabric_tests(const NodeRun& node, GpuNodeStatus& inventory);
 void forget_fabric_tests(Turn& turn);  // a backup may be older than one that found something open: all are asked anew
+// A node may have obeyed the epoch that a restored process began with: tickets of it may be old ones to the node.
+void ask_for_tests_again(Turn& turn);
 void disclose_fences(Turn& turn, LeaseRun& lease);  // in its status, as far as they are known now
 
 // leases.cpp

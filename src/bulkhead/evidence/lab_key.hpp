@@ -1,9 +1,9 @@
 // What no hardware did is not signed as if it had: a server has a second key, its lab's, and signs certificates of
 // simulated and emulated wipes with that one alone. Who trusts the log's key and nothing else does not take such a
 // certificate, as it was given away, for a real one. The log stays one log: its checkpoints are the log's key's, and a
-// lab's certificate has the text of one of them under the other signature, with a note in which the log's key says whose
-// that is. Checkpoints are public: against somebody who puts the log's own in its place only the grade helps, which
-// every verifier must hold against the key (certificate.cpp).
+// lab's certificate has the text of one of them under the other signature, with a note in which the log's key says
+// whose that is. Checkpoints are public: against somebody who puts the log's own in its place only the grade helps,
+// which every verifier must hold against the key (certificate.cpp).
 #pragma once
 
 #include <string>
