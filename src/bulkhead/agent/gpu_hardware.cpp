@@ -139,6 +139,18 @@ Result<Machines*> GpuHardware::reach_machines() {
     return machines_->get();
 }
 
+// Also what becomes true later: libvirt comes up, somebody opens /dev/kvm, another agent ends.
+void GpuHardware::look_for_machines() {
+    if (settings_.machines.uri.empty()) return;
+    const auto reached = reach_machines();
+    const auto may = reached ? (*reached)->may_start() : std::unexpected(reached.error());
+    const std::string why = may ? "" : fmt::format("{}; {}", may.error().what, may.error().remedy);
+    const std::scoped_lock lock{mutex_};
+    if (std::exchange(no_machines_, why) == why) return;
+    news_.notes.push_back(may ? "machines for tenants can be had now" : "no machines for tenants: " + why);
+    news_.stock_changed = news_.stock_changed || may.has_value();
+}
+
 Result<const nvml::Gpu*> GpuHardware::gpu(std::uint16_t index) const {
     if (index >= gpus_->size())
         return fail(Code::not_found, fmt::format("there is no GPU {} here; there are {}", index, gpus_->size()), "");

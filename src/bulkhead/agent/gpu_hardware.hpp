@@ -156,6 +156,7 @@ private:
     void forget_return(std::uint16_t gpu) const;  // it was wiped, and that was verified
     bool has_devices() const;                     // that can go to a machine
     bool is_in_machine(const nvml::Gpu& gpu) const;
+    void look_for_machines();
     void add_machines(GpuNodeStatus& status) const;
     void look_at_machines(News& news);
 
@@ -205,7 +206,8 @@ private:
 
     mutable std::mutex mutex_;  // guards what follows
     News news_;
-    struct Verified {  // of the last wipe, for the Verify that comes next
+    std::string no_machines_;  // as it was last told
+    struct Verified {          // of the last wipe, for the Verify that comes next
         unsigned size = 0;
         OperationResult read;
     };

@@ -100,8 +100,8 @@ void GpuHardware::watch_for_errors() {
                 }
             }
         if (due) {
-            (void)reach_machines();  // libvirt may have come up since
-            reach_functions();       // and whoever had the NIC may be gone
+            look_for_machines();  // libvirt may have come up since
+            reach_functions();    // and whoever had the NIC may be gone
             std::ranges::move(look_at_health(told), std::back_inserter(faults));
             stock = drives_->take_in_new();
             std::ranges::move(drives_->look(), std::back_inserter(faults));

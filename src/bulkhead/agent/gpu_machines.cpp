@@ -60,8 +60,8 @@ void GpuHardware::forget_return(std::uint16_t gpu) const {
 
 // Only what was seen: libvirt answers, an image is there to boot, and the kernel keeps devices apart.
 void GpuHardware::add_machines(GpuNodeStatus& status) const {
-    const Machines* const machines = this->machines();
-    if (machines == nullptr) return;
+    Machines* const machines = this->machines();
+    if (machines == nullptr || !machines->may_start()) return;
     const auto images = vm::image_names(machines->images());
     if (!images || images->empty()) return;
     const vm::Vfio& vfio = machines->vfio();

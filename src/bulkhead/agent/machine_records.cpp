@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "bulkhead/agent/machine_domain.hpp"
+#include "bulkhead/agent/machine_users.hpp"
 #include "bulkhead/hw/container/durable.hpp"
 
 namespace bulkhead::agent {
@@ -76,9 +77,11 @@ Result<std::uint32_t> MachineRecords::user_of(Key lease, std::uint32_t first, st
         if (*theirs) taken.insert(**theirs);
     }
     std::uint32_t user = first;
-    while (taken.contains(user)) ++user;
+    while (user - first < count && (taken.contains(user) || is_account(user))) ++user;
     if (user - first >= count)
-        return fail(Code::exhausted, fmt::format("all of {} users for machines are taken", count), "stop a machine");
+        return fail(Code::exhausted,
+                    fmt::format("all of {} users for machines are taken, or are accounts of this host", count),
+                    "stop a machine");
     if (auto kept = container::write_durably(folder_of(lease).path + "/user", fmt::format("{}\n", user)); !kept)
         return std::unexpected(kept.error());
     return user;

@@ -25,7 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds gone_within{60};
-constexpr std::uint32_t first_user_least = 65'536;
 constexpr std::int64_t huge_page_usual = std::int64_t{2} << 20;
 constexpr std::string_view exit_mark = "bulkhead-exit: ";
 constexpr std::size_t console_tail_max = output_bytes_max / 2 - 64;
@@ -64,10 +63,10 @@ Machines::~Machines() {
 }
 
 Result<std::unique_ptr<Machines>> Machines::open(MachineSettings settings) {
-    if (settings.first_user != 0 && settings.first_user < first_user_least)
+    if (!are_machine_users(settings.first_user))
         return fail(Code::invalid,
                     fmt::format("machines cannot be users from {} on: below {} are the host's accounts",
-                                settings.first_user, first_user_least),
+                                settings.first_user, machine_users_least),
                     "--vm-users, or 0 for libvirt's one user");
     auto hypervisor = vm::Hypervisor::open({.library = settings.library, .uri = settings.uri});
     if (!hypervisor) return std::unexpected(hypervisor.error());
@@ -108,6 +107,18 @@ std::int64_t Machines::huge_page_bytes() const {
     return emulated_ ? 0 : huge_page_usual;
 }
 
+Result<> Machines::may_start() {
+    if (settings_.first_user == 0) return {};
+    if (!emulated_)
+        if (auto may = anybody_may_open(settings_.kvm); !may) return may;
+    const std::scoped_lock one_at_a_time{choosing_};
+    if (!user_locks_.empty()) return {};
+    auto held = hold_users(settings_.locks, {settings_.first_user, settings_.users});
+    if (!held) return std::unexpected(held.error());
+    user_locks_ = *std::move(held);
+    return {};
+}
+
 Result<std::uint32_t> Machines::user_of(Key lease) {
     if (settings_.first_user == 0) return 0U;
     const std::scoped_lock one_at_a_time{choosing_};
@@ -119,20 +130,22 @@ Result<> Machines::start(const StartTenant& what, const GpuNodeStatus& node, con
     const auto there = hypervisor_.look(name);
     if (!there) return std::unexpected(there.error());
     if (*there == vm::MachineState::running) return {};
-    // Begun by an agent that was killed before it let it run.
-    if (*there == vm::MachineState::paused)
-        if (auto gone = wait_until_gone(what.lease, Duration{0}); !gone) return gone;
-    const auto first = [&](bool begins) {
+    // From here on nobody takes it for one that ended by itself, whatever ends on the way.
+    {
         const std::scoped_lock lock{mutex_};
-        begins ? (void)busy_.insert(what.lease) : (void)busy_.erase(what.lease);
-    };
-    first(true);
-    auto started = make_and_start(what, node, gifts);
-    first(false);
+        busy_.insert(what.lease);
+        ended_.erase(what.lease);
+    }
+    // Paused: begun by an agent that was killed before it let it run.
+    auto started = *there == vm::MachineState::paused ? wait_until_gone(what.lease, Duration{0}) : Result<>{};
+    if (started) started = make_and_start(what, node, gifts);
+    const std::scoped_lock lock{mutex_};
+    busy_.erase(what.lease);
     return started;
 }
 
 Result<> Machines::make_and_start(const StartTenant& what, const GpuNodeStatus& node, const MachineGifts& gifts) {
+    if (auto may = may_start(); !may) return may;
     const auto image = vm::find_image(settings_.images, image_of(what.program));
     if (!image) return std::unexpected(image.error());
     const auto drives = what.drives.empty() ? Result<std::vector<LentNamespace>>{} : gifts.drives();

@@ -18,6 +18,7 @@
 
 #include "bulkhead/agent/drives.hpp"
 #include "bulkhead/agent/machine_records.hpp"
+#include "bulkhead/agent/machine_users.hpp"
 #include "bulkhead/hw/vm/hypervisor.hpp"
 #include "bulkhead/hw/vm/machine_files.hpp"
 #include "bulkhead/hw/vm/vfio.hpp"
@@ -40,6 +41,8 @@ struct MachineSettings {
     // Each machine is a user of its own, of this range, so that one that breaks out into QEMU cannot open what is
     // another's. Agents of one host have ranges of their own. 0: all are libvirt's one user.
     std::uint32_t first_user = 900'000, users = 4'096;
+    std::string locks = "/run/bulkhead";  // of such ranges, on this host
+    std::string kvm = "/dev/kvm";
     std::string nodes = "/dev/bulkhead";  // block devices of machines
     // GPUs are simulated, and PCI devices at the addresses that they tell stand for them: for a lab.
     bool stand_ins = false;
@@ -65,6 +68,8 @@ public:
     const vm::Vfio& vfio() const { return vfio_; }
     const std::string& images() const { return settings_.images; }
 
+    // Whether machines can be started now; those that there are can be stopped anyway.
+    Result<> may_start();
     // `node` is what this node says of itself.
     Result<> start(const StartTenant& what, const GpuNodeStatus& node, const MachineGifts& gifts);
     // Asked to end, then destroyed; seen to be gone; devices taken back; files overwritten. In words, what was done.
@@ -97,8 +102,9 @@ private:
     bool direct_ = true;  // whether its files can be read and written past the page cache
     vm::Vfio vfio_;
 
-    std::mutex choosing_;  // whoever is about to choose a user for a machine
-    std::mutex mutex_;     // guards what follows
+    std::mutex choosing_;  // whoever is about to choose a user for a machine; guards what follows
+    std::vector<container::Fd> user_locks_;
+    std::mutex mutex_;  // guards what follows
     std::set<Key> busy_, ended_;
     std::vector<TenantExit> exits_;
     bool stopping_ = false;

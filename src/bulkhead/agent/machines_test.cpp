@@ -15,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <thread>
 
@@ -179,6 +180,7 @@ TEST(Machines, a_tenants_own_kernel_boots_prints_is_stopped_and_leaves_nothing) 
     EXPECT_EQ(stays.owners, next_one);
 
     // A new agent finds what there is.
+    machines->reset();
     auto next = Machines::open(settings);
     ASSERT_TRUE(next) << next.error().what;
     EXPECT_EQ(*(*next)->leases(), (std::vector<Key>{own.first(), own.second()}));
@@ -190,7 +192,7 @@ TEST(Machines, a_tenants_own_kernel_boots_prints_is_stopped_and_leaves_nothing) 
         EXPECT_FALSE((*next)->has(lease));
         EXPECT_TRUE((*next)->stop(lease, Duration{0})) << "again is fine";
     }
-    EXPECT_EQ((*machines)->output({.lease = own.second()}).error().code, Code::not_found);
+    EXPECT_EQ((*next)->output({.lease = own.second()}).error().code, Code::not_found);
     const auto nowhere = (*next)->start(
         [&] {
             StartTenant what = ends;
@@ -200,6 +202,79 @@ TEST(Machines, a_tenants_own_kernel_boots_prints_is_stopped_and_leaves_nothing) 
         small_node(), {});
     ASSERT_FALSE(nowhere);
     EXPECT_NE(nowhere.error().what.find("admits no image \"other\""), std::string::npos) << nowhere.error().what;
+}
+
+// The agent before was killed between giving it everything and letting it run. Nobody takes its end for the tenant's.
+TEST(Machines, one_that_was_begun_and_never_ran_is_begun_anew_and_did_not_end) {
+    vm::Embedded here;
+    const OwnMachines own;
+    if (const auto why = here.prepare()) GTEST_SKIP() << *why;
+    const MachineSettings settings{.uri = here.uri(),
+                                   .images = vm::Embedded::images(),
+                                   .folder = here.folder() / "machines",
+                                   .allow_emulated = true,
+                                   .look_every = Duration{0}};
+    const StartTenant order = machine_order(own.first(), {"sh", "-c", "while :; do sleep 100; done"});
+    std::string xml;
+    {
+        auto killed = Machines::open(settings);
+        if (!killed) GTEST_SKIP() << killed.error().what;
+        const auto started = (*killed)->start(order, small_node(), {});
+        ASSERT_TRUE(started) << started.error().what;
+        std::ifstream file{(*killed)->records().folder_of(own.first()).domain()};
+        xml.assign(std::istreambuf_iterator<char>{file}, {});
+    }
+    auto hypervisor = vm::Hypervisor::open({.uri = here.uri()});
+    ASSERT_TRUE(hypervisor) << hypervisor.error().what;
+    ASSERT_TRUE(hypervisor->destroy(machine_name(own.first())));
+    ASSERT_TRUE(before_long([&] { return !vm::presence_of(machine_name(own.first()))->any(); }));
+    const auto paused = hypervisor->start_paused(xml);
+    ASSERT_TRUE(paused) << paused.error().what;
+    ASSERT_EQ(*hypervisor->look(machine_name(own.first())), vm::MachineState::paused);
+
+    auto machines = Machines::open(settings);
+    ASSERT_TRUE(machines) << machines.error().what;
+    const auto started = (*machines)->start(order, small_node(), {});
+    ASSERT_TRUE(started) << started.error().what;
+    EXPECT_EQ(*hypervisor->look(machine_name(own.first())), vm::MachineState::running);
+    EXPECT_TRUE((*machines)->exits().empty()) << "it runs";
+    // And when it does end, that is told.
+    ASSERT_TRUE(hypervisor->destroy(machine_name(own.first())));
+    EXPECT_TRUE(before_long([&] { return !(*machines)->exits().empty(); }));
+    EXPECT_TRUE((*machines)->stop(own.first(), Duration{0}));
+}
+
+TEST(Machines, have_kvm_as_users_of_their_own_where_anybody_may_open_it_and_are_not_begun_elsewhere) {
+    vm::Embedded here;
+    const OwnMachines own;
+    if (const auto why = here.prepare(vm::Embedded::Kvm::shown)) GTEST_SKIP() << *why;
+    auto machines = Machines::open({.uri = here.uri(),
+                                    .images = vm::Embedded::images(),
+                                    .folder = here.folder() / "machines",
+                                    .huge_page_kib = 0,
+                                    .look_every = Duration{100}});
+    if (!machines && machines.error().what.contains("no KVM")) GTEST_SKIP() << "libvirt looked before KVM was shown";
+    ASSERT_TRUE(machines) << machines.error().what;
+    EXPECT_FALSE((*machines)->are_emulated());
+    const StartTenant order = machine_order(own.first(), {"sleep", "1000"});
+    ASSERT_EQ(::chmod(here.own_kvm().c_str(), 0660), 0);  // as Debian has it
+    const auto refused = (*machines)->start(order, small_node(), {});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().what.find("has mode 0660"), std::string::npos) << refused.error().what;
+    EXPECT_FALSE((*machines)->has(own.first()));
+    ASSERT_EQ(::chmod(here.own_kvm().c_str(), 0666), 0);  // as systemd has it
+    auto started = (*machines)->start(order, small_node(), {});
+    const vm::MachineFolder folder = (*machines)->records().folder_of(own.first());
+    if (!started && started.error().what.contains("cannot limit locked memory")) {  // in a container: the same without
+        std::ifstream file{folder.domain()};
+        std::string xml{std::istreambuf_iterator<char>{file}, {}};
+        xml = std::regex_replace(xml, std::regex{"<locked */>|<locked>\\s*</locked>"}, "");
+        started = vm::Hypervisor::open({.uri = here.uri()})->start(xml);
+    }
+    ASSERT_TRUE(started) << started.error().what;
+    // QEMU has the device open by now. Its kernel is not waited for: KVM inside a machine may take minutes for it.
+    EXPECT_EQ(seen_of(own.first(), folder.path).users, std::set<uid_t>{900'000});
+    EXPECT_TRUE((*machines)->stop(own.first(), Duration{0}));
 }
 
 TEST(Machines, a_drive_is_a_disk_of_the_machine_by_a_node_of_its_own_and_what_the_guest_writes_is_on_it) {

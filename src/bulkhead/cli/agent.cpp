@@ -156,6 +156,11 @@ Result<Standing> stand(AgentOptions& options) {
         return fail(Code::invalid, fmt::format("--erase \"{}\" is no list of methods", options.erase),
                     "each once, with commas between: sanitize-crypto, format-crypto, sanitize-block, format-erase, "
                     "sanitize-overwrite, host-zeroes");
+    if (!agent::are_machine_users(options.gpu.machines.first_user))
+        return fail(Code::invalid,
+                    fmt::format("--vm-users {}: below {} are the host's own accounts", options.gpu.machines.first_user,
+                                agent::machine_users_least),
+                    "0 for libvirt's one user, or a range that is nobody's, as 900000");
     auto hands = start_hands(options);
     if (!hands) return std::unexpected(hands.error());
     standing.hands = *std::move(hands);

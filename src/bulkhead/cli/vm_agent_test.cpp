@@ -7,6 +7,7 @@
 #include "bulkhead/agent/machine_domain.hpp"
 #include "bulkhead/agent/machine_order_test.hpp"
 #include "bulkhead/cli/gpu_agent_test.hpp"
+#include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/hw/vm/embedded_test.hpp"
 #include "bulkhead/hw/vm/presence.hpp"
 #include "bulkhead/render/libvirt_domain.hpp"
@@ -52,6 +53,17 @@ TEST_F(VmAgent, a_machine_that_nobody_can_look_at_is_not_called_stopped) {
     const auto stopped = carry(StopTenant{.lease = lease});
     EXPECT_FALSE(stopped.ok);
     EXPECT_THAT(stopped.why, HasSubstr("has a machine here, and libvirt cannot be reached"));
+    ASSERT_TRUE(eventually([&] { return !notes_.empty(); })) << "nor is why there is no such tier kept from its log";
+    EXPECT_THAT(notes_.front(), HasSubstr("no machines for tenants: "));
+    EXPECT_THAT(notes_.front(), HasSubstr("libbulkhead-has-no-such.so.0"));
+}
+
+TEST(VmUsers, that_are_accounts_of_the_host_are_refused_before_anything_is_started) {
+    const std::string folder = testing::TempDir() + fmt::format("vm-users-{}", ::getpid());
+    const Said refused = said_by("agent", {"--data", folder.c_str(), "--hardware", "gpu", "--vm-users", "1000"});
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.err, HasSubstr("--vm-users 1000: below 65536 are the host's own accounts"));
+    std::filesystem::remove_all(folder);
 }
 
 // Beside the tier, because it is the same question: what an agent says of what it cannot look at.

@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <linux/kvm.h>
 #include <pwd.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -53,8 +56,10 @@ public:
     Embedded(const Embedded&) = delete;
     Embedded& operator=(const Embedded&) = delete;
 
-    // Nothing: it is ready. Otherwise why no machine can be started here.
-    std::optional<std::string> prepare() {
+    enum class Kvm : std::uint8_t { hidden, shown };
+    // Nothing: it is ready. Otherwise why no machine can be started here. Shown, KVM is a node of the test's own, with
+    // the mode that a host gives it.
+    std::optional<std::string> prepare(Kvm kvm = Kvm::hidden) {
         if (::geteuid() != 0) return "only root can give a machine its files";
         if (::access(qemu_here, X_OK) != 0) return fmt::format("there is no {}", qemu_here);
         // One machine at a time on this computer: two that are all software lose ticks, and take turns for minutes.
@@ -76,7 +81,17 @@ public:
             add_line("/etc/group", fmt::format("libvirt-qemu:x:{}:\n", user_id));
             if (::getpwnam("libvirt-qemu") == nullptr) return "no user libvirt-qemu can be shown to libvirt";
         }
-        if (::access("/dev/kvm", F_OK) == 0) {
+        if (kvm == Kvm::shown) {
+            const int handle = ::open("/dev/kvm", O_RDWR | O_CLOEXEC);
+            struct stat found{};
+            const bool works =
+                handle >= 0 && ::fstat(handle, &found) == 0 && ::ioctl(handle, KVM_GET_API_VERSION, 0) > 0;
+            if (handle >= 0) ::close(handle);
+            if (!works) return "there is no KVM here";
+            ::unlink(own_kvm().c_str());
+            if (::mknod(own_kvm().c_str(), S_IFCHR | 0600, found.st_rdev) != 0) return "no device node can be made";
+            cover("/dev/kvm", own_kvm());
+        } else if (::access("/dev/kvm", F_OK) == 0) {
             std::ofstream{folder_ / "no-kvm"};
             ::chmod((folder_ / "no-kvm").c_str(), 0);
             cover("/dev/kvm", folder_ / "no-kvm");
@@ -87,6 +102,7 @@ public:
     // One for all tests of a build, because it takes a mirror to make.
     static std::string images() { return BULKHEAD_SOURCE_DIR "/build/tenant-images"; }
     std::filesystem::path folder() const { return folder_; }
+    std::string own_kvm() const { return folder_ / "kvm"; }
 
 private:
     struct AtExit {

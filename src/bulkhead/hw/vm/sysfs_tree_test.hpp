@@ -67,7 +67,7 @@ public:
         const std::scoped_lock lock{mutex_};
         functions_.insert(device);
     }
-    VfioSettings settings() const { return {.sysfs = root_, .patience = std::chrono::milliseconds{2000}}; }
+    VfioSettings settings() const { return {.sysfs = root_, .patience = std::chrono::seconds{20}}; }
 
     std::atomic<bool> stubborn = false;  // drivers do not let go
     bool was_reset(const std::string& device) {

@@ -87,10 +87,9 @@ TEST(Vfio, a_virtual_function_comes_back_reset_and_without_a_driver) {
     SysfsTree tree;
     tree.add(gpu, 7);
     tree.make_function(gpu);
-    VfioSettings settings = tree.settings();
-    settings.patience = std::chrono::milliseconds{200};
-    const Vfio vfio{settings};
-    ASSERT_TRUE(vfio.give(gpu));
+    const Vfio vfio{tree.settings()};
+    const auto given = vfio.give(gpu);
+    ASSERT_TRUE(given) << given.error().what;
     const auto back = vfio.take_back(gpu, "nvidia");
     ASSERT_TRUE(back) << back.error().what;
     EXPECT_EQ(back->value(), "flr, left without a driver");
