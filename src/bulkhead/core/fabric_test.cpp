@@ -562,9 +562,13 @@ TEST(TenantFabric, a_lease_gets_functions_below_the_switch_of_its_gpus) {
         plane.settle();
     };
     take("without", 2, false);
-    // A new process knows it out of its rows: nodes that say the same as before are not taken in anew.
+    // A new process knows it out of its rows: a node that says word for word the same is not taken in anew.
     plane.restart(2);
-    plane.hello("wide");
+    Plane::Node& machine = *plane.nodes["wide"];
+    Hello again = machine.executor->hello(machine.model.inventory(), machine.model.boot_id());
+    again.inventory.gpus.assign(8, {.model = again.inventory.gpus.front().model, .slices = {}});  // as rows have them
+    machine.session += 1000;
+    plane.event(AgentHello{"wide", machine.session, again});
     plane.settle();
     take("with", 2, true);
     const GpuLease lease = plane.find<GpuLease>(plane.workload("with").status->lease);
