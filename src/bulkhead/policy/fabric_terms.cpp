@@ -90,11 +90,11 @@ struct Tested {
 };
 
 Tested look_at_tests(const FleetView& fleet, FabricFence fence, const FabricReader& of) {
-    Tested all;
+    Tested tested;
     const std::set<std::string_view> wanted{of.nodes.begin(), of.nodes.end()};
     for (const GpuNode& node : fleet.snapshot.nodes) {
         if (!wanted.contains(node.metadata.name)) continue;
-        ++all.nodes;
+        ++tested.nodes;
         const std::string name = of.reader == Audience::fleet_operator ? node.metadata.name : std::string{"a node"};
         std::set<std::string_view> nics;
         for (const NodeFunction& function : node.status.functions)
@@ -102,27 +102,27 @@ Tested look_at_tests(const FleetView& fleet, FabricFence fence, const FabricRead
         const bool says_no_nic = nics.empty();
         for (const NodeFabricTest& test : node.status.fabricTests) {
             if (test.fence != fence) continue;
-            all.weakest = std::max(all.weakest, test.grade);
+            tested.weakest = std::max(tested.weakest, test.grade);
             const std::string where = fmt::format("{} ({})", name, place_in_log(test));
-            for (const std::string& attempt : test.through) all.open[attempt].add(where);
+            for (const std::string& attempt : test.through) tested.open[attempt].add(where);
             if (is_left_over(test)) continue;
             nics.erase(test.nic);
-            ++all.tests;
-            for (const std::string& attempt : test.unclear) all.unproven[attempt].add(where);
+            ++tested.tests;
+            for (const std::string& attempt : test.unclear) tested.unproven[attempt].add(where);
             // What a process of ours may do is not tried where the tenant has a kernel of its own: nobody promises it.
             for (const std::string& attempt : test.untried)
-                if (fence == FabricFence::on || attempt == attempt_on_another_tenant) all.unproven[attempt].add(where);
+                if (fence == FabricFence::on || attempt == attempt_on_another_tenant) tested.unproven[attempt].add(where);
             if (test.found == FabricFound::unproven)
                 // Why is in the node's own words, about its own devices.
-                all.unproven["anything"].add(
+                tested.unproven["anything"].add(
                     of.reader == Audience::fleet_operator ? fmt::format("{}: {}", where, test.why) : where);
             else
-                for (const std::string& attempt : test.stopped) ++all.stopped[attempt];
-            if (!test.stopped.empty() && test.found != FabricFound::unproven) all.closed.add(where);
+                for (const std::string& attempt : test.stopped) ++tested.stopped[attempt];
+            if (!test.stopped.empty() && test.found != FabricFound::unproven) tested.closed.add(where);
         }
-        if (!nics.empty() || says_no_nic) all.untested.add(name);
+        if (!nics.empty() || says_no_nic) tested.untested.add(name);
     }
-    return all;
+    return tested;
 }
 
 void write_tests(Contract& contract, const Tested& tested, const FabricReader& of) {
