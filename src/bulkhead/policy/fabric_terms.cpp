@@ -111,7 +111,8 @@ Tested look_at_tests(const FleetView& fleet, FabricFence fence, const FabricRead
             for (const std::string& attempt : test.unclear) tested.unproven[attempt].add(where);
             // What a process of ours may do is not tried where the tenant has a kernel of its own: nobody promises it.
             for (const std::string& attempt : test.untried)
-                if (fence == FabricFence::on || attempt == attempt_on_another_tenant) tested.unproven[attempt].add(where);
+                if (fence == FabricFence::on || attempt == attempt_on_another_tenant)
+                    tested.unproven[attempt].add(where);
             if (test.found == FabricFound::unproven)
                 // Why is in the node's own words, about its own devices.
                 tested.unproven["anything"].add(
