@@ -37,8 +37,8 @@ Result<> AgentLoop::run(agent::Runner& runner) {
         if (welcome_) renew_when_due();
         if (auto polled = runner.poll(clock_now()); !polled) return polled;
         for (const std::string& note : runner.take_notes()) log_.info("note", {{"what", note}});
-        // What a node has is said in its hello, and nowhere else. A session that is about to be open may have told less:
-        // it is asked again once it is.
+        // What a node has is said in its hello, and nowhere else. A session that is about to be open may have told
+        // less: it is asked again once it is.
         if (welcome_ && runner.has_other_stock()) {
             welcome_ = false;
             link_->reconnect("this node has other devices than it said");
