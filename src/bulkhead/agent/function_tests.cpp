@@ -73,7 +73,8 @@ Functions::Testable Functions::pairs_to_test(std::span<const std::uint16_t> held
         std::string why;  // of the last that is not free
     };
     std::map<std::string, OfNic> nics;
-    for (std::uint16_t function = 0; function < known_.size(); ++function) {
+    for (std::size_t at = 0; at < known_.size(); ++at) {
+        const auto function = static_cast<std::uint16_t>(at);
         if (known_[function].is_gone) continue;
         OfNic& nic = nics[known_[function].physical];
         ++nic.all;
@@ -166,7 +167,8 @@ std::vector<std::pair<std::uint16_t, std::string>> Functions::take_back_tests() 
         if (const OperationResult wiped = wipe(function); !wiped.ok) stuck.emplace_back(function, wiped.why);
     }
     // One at a time: a namespace of the other end is nobody's until that is gone, too.
-    for (std::uint16_t function = 0; function < known_.size(); ++function) {
+    for (std::size_t at = 0; at < known_.size(); ++at) {
+        const auto function = static_cast<std::uint16_t>(at);
         const std::string last = record_path(known_[function].address) + ".last";
         const auto text = container::read_whole(last);
         const auto record = text ? read_function_record(*text) : std::unexpected(text.error());
