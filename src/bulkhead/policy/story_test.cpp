@@ -221,7 +221,7 @@ TEST(PolicyStory, no_fleet_and_no_request_makes_the_compiler_break_a_rule) {
     fmt::print("policy story: {} requests to {} fleets, {} contracts, {} proposals\n", asked, seeds - inconsistent,
                contracts, proposals);
     EXPECT_EQ(inconsistent, 0U);
-    EXPECT_GT(contracts, asked / 100);
+    EXPECT_GT(contracts, asked / 250) << "too little is accepted to show anything of what is";
 }
 
 }  // namespace

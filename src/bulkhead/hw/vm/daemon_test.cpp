@@ -16,6 +16,12 @@
 #include "bulkhead/hw/vm/plain_domain_test.hpp"
 #include "bulkhead/hw/vm/presence.hpp"
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BULKHEAD_NO_XDR  // its stand-ins for XDR call what the C library no longer has; libvirt's wire is made of them
+#endif
+#endif
+
 namespace bulkhead::vm {
 
 namespace {
@@ -89,6 +95,9 @@ private:
 }  // namespace
 
 TEST(Hypervisor, a_daemon_that_was_restarted_is_reached_anew_and_its_machines_ran_on) {
+#ifdef BULKHEAD_NO_XDR
+    GTEST_SKIP() << "the address sanitizer breaks libvirt's own wire";
+#endif
     if (::access(libvirtd, X_OK) != 0) GTEST_SKIP() << "there is no " << libvirtd;
     Embedded here;
     if (const auto why = here.prepare()) GTEST_SKIP() << *why;
