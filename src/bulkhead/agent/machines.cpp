@@ -135,6 +135,8 @@ Result<> Machines::start(const StartTenant& what, const GpuNodeStatus& node, con
         const std::scoped_lock lock{mutex_};
         busy_.insert(what.lease);
         ended_.erase(what.lease);
+        // What an earlier attempt came to is not this one's end.
+        std::erase_if(exits_, [&](const TenantExit& exit) { return exit.lease == what.lease; });
     }
     // Paused: begun by an agent that was killed before it let it run.
     auto started = *there == vm::MachineState::paused ? wait_until_gone(what.lease, Duration{0}) : Result<>{};
