@@ -6,11 +6,15 @@ physical() {  # the card's own network device, once it is there
     done
     return 1
 }
-functions_up() {  # COUNT: made, and left without a driver until they are set
+card_up() {  # its device is $pf then, its place on the bus $nic
     modprobe igb
     until_true 30 physical
     pf=$(physical)
+    nic=$(basename "$(readlink -f "/sys/class/net/$pf/device")")
     ip link set "$pf" up
+}
+functions_up() {  # COUNT: made, and left without a driver until they are set
+    card_up
     echo 0 >"/sys/class/net/$pf/device/sriov_drivers_autoprobe"
     echo "$1" >"/sys/class/net/$pf/device/sriov_numvfs"
     check functions "$(ls -d "/sys/class/net/$pf/device"/virtfn* | wc -l)" "$1"

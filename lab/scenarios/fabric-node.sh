@@ -70,11 +70,8 @@ guest() {
     . /lab/fabric.sh
     . /lab/fleet.sh
     soft_roce_moves || fail "the lab's kernel module is not here"
-    modprobe igb
     modprobe igbvf
-    until_true 30 physical
-    pf=$(physical)
-    nic=$(basename "$(readlink -f "/sys/class/net/$pf/device")")
+    card_up
     fleet=/tmp/fleet.yaml
     cat >$fleet <<Y
 apiVersion: bulkhead.dev/v1alpha1

@@ -14,14 +14,10 @@ guest() {
     . /lab/fabric.sh
     modprobe rdma_rxe
     modprobe ib_uverbs
-    modprobe igb
     modprobe igbvf
-    until_true 30 physical
-    pf=$(physical)
-    ip link set "$pf" up
-    address=$(basename "$(readlink -f "/sys/class/net/$pf/device")")
-    ev nic "$address"
-    selftest() { local rc=0; bulkhead selftest fabric --tenant-nic "$address=2" "$@" >/tmp/selftest.log 2>&1 || rc=$?; cat /tmp/selftest.log >&2; echo $rc; }
+    card_up
+    ev nic "$nic"
+    selftest() { local rc=0; bulkhead selftest fabric --tenant-nic "$nic=2" "$@" >/tmp/selftest.log 2>&1 || rc=$?; cat /tmp/selftest.log >&2; echo $rc; }
     check fence_on "$(selftest --fence on)" 0
     check left_by_on "$(left_behind)" ""
     # The control: without it everything forged must arrive, or the test above proves nothing.

@@ -17,13 +17,9 @@ found() {  # FENCE: what the newest test with it comes to
 guest() {
     . /lab/fabric.sh
     . /lab/fleet.sh
-    modprobe igb
     modprobe igbvf
-    until_true 30 physical
-    pf=$(physical)
-    ip link set "$pf" up
-    address=$(basename "$(readlink -f "/sys/class/net/$pf/device")")
-    node_up --tenant-nic "$address=2"
+    card_up
+    node_up --tenant-nic "$nic=2"
     until_true 90 tested 2
     ev tested_s "$(cut -d ' ' -f 1 /proc/uptime)"
     check fence_on "$(found on)" closed
@@ -40,7 +36,7 @@ guest() {
     (bulkhead selftest fabric --node gpu-1 $door >/dev/null 2>&1 &)
     until_true 30 under_test
     kill -9 $(pgrep -P $agent) $agent
-    agent_up --tenant-nic "$address=2"
+    agent_up --tenant-nic "$nic=2"
     until_true 90 tested 6
     check fence_after_the_kill "$(found on)" closed
     check left_after_the_kill "$(functions_left)" ""

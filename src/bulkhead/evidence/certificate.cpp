@@ -296,22 +296,23 @@ Result<Verified> verify_certificate(const Certificate& certificate, const LogKey
     Result<std::string> tenant = tenant_of(certificate, verified.record);
     if (!tenant) return std::unexpected(tenant.error());
     verified.tenant = *std::move(tenant);
-    if (verified.record.kind == RecordKind::wiped) {
-        if (!verified.record.evidence) return mismatch("the record says wiped, and no node has signed for it");
+    const bool is_wipe = verified.record.kind == RecordKind::wiped;
+    if (is_wipe || verified.record.kind == RecordKind::fabric_tested) {
+        if (!verified.record.evidence)
+            return mismatch(
+                fmt::format("the record says {}, and no node has signed for it", is_wipe ? "wiped" : "tested"));
         const Result<PublicKey> key = key_for(certificate, verified.record, verified.checkpoint);
         if (!key) return std::unexpected(key.error());
-        Result<WipeStatement> statement = statement_of(verified.record, *key);
-        if (!statement) return std::unexpected(statement.error());
         verified.node_key = *key;
-        verified.statement = std::move(*statement);
-    } else if (verified.record.kind == RecordKind::fabric_tested) {
-        if (!verified.record.evidence) return mismatch("the record says tested, and no node has signed for it");
-        const Result<PublicKey> key = key_for(certificate, verified.record, verified.checkpoint);
-        if (!key) return std::unexpected(key.error());
-        Result<FabricStatement> statement = fabric_statement_of(verified.record, *key);
-        if (!statement) return std::unexpected(statement.error());
-        verified.node_key = *key;
-        verified.fabric = std::move(*statement);
+        if (is_wipe) {
+            Result<WipeStatement> statement = statement_of(verified.record, *key);
+            if (!statement) return std::unexpected(statement.error());
+            verified.statement = std::move(*statement);
+        } else {
+            Result<FabricStatement> statement = fabric_statement_of(verified.record, *key);
+            if (!statement) return std::unexpected(statement.error());
+            verified.fabric = std::move(*statement);
+        }
     } else if (certificate.key) {
         return mismatch(fmt::format("a record of kind {} needs no key, and the certificate brings one",
                                     word(verified.record.kind)));

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "bulkhead/render/partition_lease_test.hpp"
 #include "bulkhead/render/partitions.hpp"
 #include "bulkhead/render/qos_plan.hpp"
 
@@ -17,20 +18,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-GpuLease lease_of(const std::string& tenant, std::int64_t key, const std::vector<std::string>& guids) {
-    GpuLease lease;
-    lease.metadata.name = "lease-" + tenant;
-    lease.spec.tenant = tenant;
-    lease.status.emplace();
-    for (const std::string& guid : guids) {
-        LeasedPort port{.node = "n0", .address = "10.128.16.5/20"};
-        port.portGuid = guid;
-        port.partitionKey = key;
-        lease.status->ports.push_back(port);
-    }
-    return lease;
-}
 
 // As a subnet manager reads it: statements that end in ';', a name, a key, flags, and members with their membership.
 struct ReadPartition {

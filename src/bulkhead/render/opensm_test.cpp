@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bulkhead/model/subnet.hpp"
+#include "bulkhead/render/partition_lease_test.hpp"
 #include "bulkhead/render/partitions.hpp"
 #include "bulkhead/render/simulated_subnet_test.hpp"
 
@@ -30,20 +31,6 @@ std::string drawn_guid(unsigned subnet, unsigned host) {
     return fmt::format("02:42:50:00:0a:80:{:02x}:{:02x}", subnet, host);
 }
 
-GpuLease member_lease(const std::string& tenant, std::int64_t key, const std::vector<std::string>& guids) {
-    GpuLease lease;
-    lease.metadata.name = "lease-" + tenant;
-    lease.spec.tenant = tenant;
-    lease.status.emplace();
-    for (const std::string& guid : guids) {
-        LeasedPort port{.node = "n0", .address = "10.128.16.5/20"};
-        port.portGuid = guid;
-        port.partitionKey = key;
-        lease.status->ports.push_back(port);
-    }
-    return lease;
-}
-
 std::string conf_of(const std::vector<GpuLease>& leases) {
     const auto plan = plan_partitions(leases);
     EXPECT_TRUE(plan) << plan.error().what;
@@ -60,9 +47,9 @@ TEST(OpenSm, gives_each_tenants_ports_its_key_and_ports_of_nobody_none) {
     const SimulatedSubnet subnet{
         {guid_of(a), guid_of(b), guid_of(c), guid_of(d), 0x248a0703009c0001, 0x248a0703009c0003}};
     EXPECT_THAT(subnet.keys(0), ElementsAre(everybodys)) << "as ports are before any manager was there";
-    const std::string said = subnet.sweep(
-        conf_of({member_lease("acme", 0x8123, {a, b}), member_lease("beta", 0x8200, {c}),
-                 member_lease("a-tenant-whose-name-is-longer-than-opensm-keeps-names", 0x8000 | 32000, {d})}));
+    const std::string said =
+        subnet.sweep(conf_of({lease_of("acme", 0x8123, {a, b}), lease_of("beta", 0x8200, {c}),
+                              lease_of("a-tenant-whose-name-is-longer-than-opensm-keeps-names", 0x8000 | 32000, {d})}));
     EXPECT_THAT(said, Not(HasSubstr("PARSE")));
     EXPECT_THAT(said, Not(HasSubstr("ERR")));
     for (std::size_t port = 0; port < 4; ++port) EXPECT_NE(subnet.guid(port), 0u);
@@ -81,9 +68,9 @@ TEST(OpenSm, takes_the_key_of_the_last_tenant_from_a_port_that_changes_hands) {
     NEEDS_A_SUBNET();
     const std::string a = drawn_guid(0x10, 5), b = drawn_guid(0x20, 2), c = drawn_guid(0x20, 3);
     const SimulatedSubnet subnet{{guid_of(a), guid_of(b), guid_of(c)}};
-    subnet.sweep(conf_of({member_lease("acme", 0x8123, {a}), member_lease("beta", 0x8200, {b, c})}));
+    subnet.sweep(conf_of({lease_of("acme", 0x8123, {a}), lease_of("beta", 0x8200, {b, c})}));
     EXPECT_THAT(subnet.keys(0), ElementsAre(0x8123, nobodys));
-    subnet.sweep(conf_of({member_lease("acme", 0x8123, {b}), member_lease("beta", 0x8200, {c})}));
+    subnet.sweep(conf_of({lease_of("acme", 0x8123, {b}), lease_of("beta", 0x8200, {c})}));
     EXPECT_THAT(subnet.keys(0), ElementsAre(nobodys)) << "nobody's since";
     EXPECT_THAT(subnet.keys(1), ElementsAre(0x8123, nobodys));
     EXPECT_THAT(subnet.keys_before(1), ElementsAre(0x8123, nobodys));
@@ -105,7 +92,7 @@ TEST(OpenSm, of_forty_tenants_no_two_share_a_key_that_lets_them_talk) {
             guids.push_back(guid_of(port));
             owners.push_back(fmt::format("{}t", tenant));
         }
-        leases.push_back(member_lease(owners.back(), 0x8000 | (256 + tenant * 7), ports));
+        leases.push_back(lease_of(owners.back(), 0x8000 | (256 + tenant * 7), ports));
     }
     const SimulatedSubnet subnet{guids};
     EXPECT_THAT(subnet.sweep(conf_of(leases)), Not(HasSubstr("PARSE")));
@@ -127,7 +114,7 @@ TEST(OpenSm, joins_everybody_when_it_cannot_read_the_file) {
     NEEDS_A_SUBNET();
     const std::string a = drawn_guid(0x10, 5), b = drawn_guid(0x20, 2);
     const SimulatedSubnet subnet{{guid_of(a), guid_of(b)}};
-    const std::string good = conf_of({member_lease("acme", 0x8123, {a}), member_lease("beta", 0x8200, {b})});
+    const std::string good = conf_of({lease_of("acme", 0x8123, {a}), lease_of("beta", 0x8200, {b})});
     struct Row {
         const char* says;
         std::string conf;
@@ -158,7 +145,7 @@ TEST(OpenSm, passes_over_a_port_that_is_not_on_its_subnet) {
     NEEDS_A_SUBNET();
     const std::string a = drawn_guid(0x10, 5), away = drawn_guid(0x10, 6);
     const SimulatedSubnet subnet{{guid_of(a), 0x248a0703009c0001}};
-    const std::string said = subnet.sweep(conf_of({member_lease("acme", 0x8123, {a, away})}));
+    const std::string said = subnet.sweep(conf_of({lease_of("acme", 0x8123, {a, away})}));
     EXPECT_THAT(said, Not(HasSubstr("024250000a801006")));
     EXPECT_THAT(subnet.keys(0), ElementsAre(0x8123, nobodys));
     EXPECT_THAT(subnet.keys(1), ElementsAre(nobodys));

@@ -6,43 +6,25 @@
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <set>
-#include <thread>
 
 #include "bulkhead/hw/rdma/links.hpp"
+#include "bulkhead/hw/rdma/netlink_peer_test.hpp"
 
 namespace bulkhead::rdma {
 
 class FakeNicKernel {
 public:
-    explicit FakeNicKernel(std::uint32_t functions) {
-        for (std::uint32_t vf = 0; vf < functions; ++vf) {
-            settings_[vf][IFLA_VF_MAC] =
-                of(ifla_vf_mac{vf, {0xaa, 0, 0, 0, 0, static_cast<unsigned char>(vf)}});  // random
-            settings_[vf][IFLA_VF_VLAN] = of(ifla_vf_vlan{vf, 0, 0});
-            settings_[vf][IFLA_VF_RATE] = of(ifla_vf_rate{vf, 0, 0});
-            settings_[vf][IFLA_VF_SPOOFCHK] = of(ifla_vf_spoofchk{vf, 0});
-            settings_[vf][IFLA_VF_TRUST] = of(ifla_vf_trust{vf, 1});
-        }
-        int ends[2] = {-1, -1};
-        if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
-        ours_ = Descriptor{ends[0]};
-        theirs_ = Descriptor{ends[1]};
-        thread_ = std::thread{[this] { serve(); }};
-    }
-    ~FakeNicKernel() {
-        ::shutdown(*ours_, SHUT_RDWR);
-        thread_.join();
-    }
-    FakeNicKernel(const FakeNicKernel&) = delete;
-    FakeNicKernel& operator=(const FakeNicKernel&) = delete;
+    explicit FakeNicKernel(std::uint32_t functions)
+        : settings_{as_made(functions)}, peer_{[this](const Message& request, const NetlinkPeer::Say& say) {
+              return request.type == RTM_GETLINK ? describe(request, say) : set(request);
+          }} {}
 
-    Links links() { return Links::over(NetlinkLine::over(std::move(theirs_))); }
+    Links links() { return Links::over(peer_.line()); }
     std::map<std::uint16_t, int> refuses;  // attribute -> error
     std::set<std::uint16_t> forgets;       // accepted, and not done
     unsigned short type = 1;               // of its link: Ethernet
@@ -54,25 +36,19 @@ private:
         const View bytes = std::as_bytes(std::span{&value, 1});
         return {bytes.begin(), bytes.end()};
     }
-    void serve() {
-        Bytes buffer(1 << 16);
-        for (;;) {
-            const ssize_t got = ::recv(*ours_, buffer.data(), buffer.size(), 0);
-            if (got <= 0) return;
-            const auto all = messages(View{buffer}.first(static_cast<std::size_t>(got)));
-            if (!all || all->empty()) return;
-            const Message& request = all->front();
-            const int error = request.type == RTM_GETLINK ? describe(request) : set(request);
-            Request answer{NLMSG_ERROR, NLM_F_CAPPED};
-            answer.put(nlmsgerr{-error, {}});
-            reply(answer, request.sequence);
+    using Settings = std::map<std::uint32_t, std::map<std::uint16_t, Bytes>>;
+    static Settings as_made(std::uint32_t functions) {
+        Settings made;
+        for (std::uint32_t vf = 0; vf < functions; ++vf) {
+            made[vf][IFLA_VF_MAC] = of(ifla_vf_mac{vf, {0xaa, 0, 0, 0, 0, static_cast<unsigned char>(vf)}});  // random
+            made[vf][IFLA_VF_VLAN] = of(ifla_vf_vlan{vf, 0, 0});
+            made[vf][IFLA_VF_RATE] = of(ifla_vf_rate{vf, 0, 0});
+            made[vf][IFLA_VF_SPOOFCHK] = of(ifla_vf_spoofchk{vf, 0});
+            made[vf][IFLA_VF_TRUST] = of(ifla_vf_trust{vf, 1});
         }
+        return made;
     }
-    void reply(const Request& answer, std::uint32_t sequence) {
-        const Bytes bytes = answer.bytes(sequence);
-        (void)!::send(*ours_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    }
-    int describe(const Message& request) {
+    int describe(const Message& request, const NetlinkPeer::Say& say) {
         Request answer{RTM_NEWLINK, 0};
         ifinfomsg head{};
         std::memcpy(&head, request.body.data(), sizeof head);
@@ -86,7 +62,7 @@ private:
                 for (const auto& [kind, value] : all) answer.attribute(kind, value);
             }
         }
-        reply(answer, request.sequence);
+        say(answer);
         return 0;
     }
     int set(const Message& request) {
@@ -105,9 +81,8 @@ private:
         return 0;
     }
 
-    std::map<std::uint32_t, std::map<std::uint16_t, Bytes>> settings_;
-    Descriptor ours_, theirs_;
-    std::thread thread_;
+    Settings settings_;
+    NetlinkPeer peer_;  // last: it asks the others
 };
 
 }  // namespace bulkhead::rdma
