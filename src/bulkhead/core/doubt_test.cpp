@@ -206,6 +206,46 @@ TEST(Epochs, of_another_life_are_noticed) {
     EXPECT_EQ(plane.node("n0").status.phase, NodePhase::ready);
 }
 
+// One life wiped a GPU and a drive, under the tickets 1 and 2 of epoch 2. The next, from a backup of the time before,
+// begins with epoch 2 as well, and gives ticket 2 to the GPU, before it hears that its epoch was another's.
+TEST(Epochs, that_nodes_have_obeyed_leave_no_ticket_behind) {
+    Plane plane{1};
+    ASSERT_TRUE(plane.apply(tenant("acme")).outcome);
+    ASSERT_TRUE(plane.apply(work_of("train", "acme", "gpu: {count: 1, mechanism: whole}")).outcome);
+    plane.settle();
+    plane.fault("n0", {.kind = UnitKind::drive, .device = 0, .why = "worn"});
+    const auto drive = [&] { return plane.node("n0").status.drives.at(0).state; };
+    ASSERT_EQ(drive(), CleanState::quarantined);
+    const auto backup = plane.rows;
+    plane.restart(2);
+    plane.hello("n0");
+    ASSERT_TRUE(plane.remove(ObjectKind::workload, "train").outcome);
+    plane.settle();
+    ASSERT_TRUE(
+        plane.ask(command::Repair{.node = "n0", .kind = UnitKind::drive, .device = 0, .why = "replaced"}).outcome);
+    plane.settle();
+    ASSERT_EQ(drive(), CleanState::available);
+    const auto waits_for = [&](Key ticket) {
+        return std::ranges::any_of(plane.rows, [&](const auto& row) {
+            return row.first.first == Table::gate &&
+                   row.second.find(fmt::format("\"ticket\":{}", ticket)) != std::string::npos;
+        });
+    };
+
+    plane.rows = backup;
+    plane.restart(2, true);
+    ASSERT_TRUE(plane.remove(ObjectKind::workload, "train").outcome);
+    ASSERT_TRUE(waits_for(key_of(2, 2))) << "after the ticket of a test of the fences";
+    plane.hello("n0");
+    ASSERT_THAT(plane.closes.back(), HasSubstr("and this one is of epoch 2"));
+    plane.restart(3);
+    plane.hello("n0");
+    plane.settle(60);
+    EXPECT_TRUE(plane.core->snapshot().leases.empty());
+    EXPECT_EQ(state_of(plane, 0), CleanState::available);
+    EXPECT_EQ(state_of(plane, 1), CleanState::available);
+}
+
 TEST(Restored, a_lease_that_runs_already_is_taken_up) {
     Plane plane{2};
     ASSERT_TRUE(plane.apply(tenant("acme")).outcome);
