@@ -325,10 +325,7 @@ Effects Core::start(Instant now) {
     }
     if (state.settings.last_clock > Instant{}) doubt_coverage(turn, state.settings.last_clock);
     if (state.settings.restored) forget_fabric_tests(turn);
-    if (!state.settings.restored && state.restoring) {
-        ask_for_tests_again(turn);
-        doubt_wipes_under_way(turn);
-    }
+    if (!state.settings.restored && state.restoring) ask_for_tests_again(turn);
     if (state.settings.restored && !state.restoring) {
         state.restoring = true;
         state.standing_changed = true;

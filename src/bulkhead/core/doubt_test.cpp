@@ -208,7 +208,7 @@ TEST(Epochs, of_another_life_are_noticed) {
 
 // One life wiped a GPU and a drive, under the tickets 1 and 2 of epoch 2. The next, from a backup of the time before,
 // begins with epoch 2 as well, and gives ticket 2 to the GPU, before it hears that its epoch was another's.
-TEST(Epochs, that_nodes_have_obeyed_leave_no_ticket_behind) {
+void give_a_ticket_twice(bool restored_again) {
     Plane plane{1};
     ASSERT_TRUE(plane.apply(tenant("acme")).outcome);
     ASSERT_TRUE(plane.apply(work_of("train", "acme", "gpu: {count: 1, mechanism: whole}")).outcome);
@@ -238,12 +238,16 @@ TEST(Epochs, that_nodes_have_obeyed_leave_no_ticket_behind) {
     ASSERT_TRUE(waits_for(key_of(2, 2))) << "after the ticket of a test of the fences";
     plane.hello("n0");
     ASSERT_THAT(plane.closes.back(), HasSubstr("and this one is of epoch 2"));
-    plane.restart(3);
+    plane.restart(3, restored_again);
     plane.hello("n0");
     plane.settle(60);
     EXPECT_TRUE(plane.core->snapshot().leases.empty());
     EXPECT_EQ(state_of(plane, 0), CleanState::available);
     EXPECT_EQ(state_of(plane, 1), CleanState::available);
+}
+TEST(Epochs, of_another_life_leave_no_wipe_without_an_answer) {
+    give_a_ticket_twice(false);
+    give_a_ticket_twice(true);
 }
 
 TEST(Restored, a_lease_that_runs_already_is_taken_up) {

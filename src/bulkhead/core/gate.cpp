@@ -128,14 +128,6 @@ void order_wipe_of_all_dirt(Turn& turn, NodeRun& node) {
     for (Device* device : node.devices()) sort_out_dirt(turn, node, *device, 0, device->units.size());
 }
 
-void doubt_wipes_under_way(Turn& turn) {
-    for (auto& [key, node] : turn.state.nodes)
-        for (Device* device : node.devices())
-            for (std::size_t i = 0; i < device->units.size(); ++i)
-                if (device->units[i].state == UnitState::sanitizing)
-                    change_unit(turn, node, *device, i, UnitEvent::doubt);
-}
-
 std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                                       const std::function<bool(const Device&, const Unit&)>& wanted) {
     std::vector<WipeTask> tasks;

@@ -204,9 +204,6 @@ struct Turn {
 void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, lifecycle::UnitEvent event);
 void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);
 void order_wipe_of_all_dirt(Turn& turn, NodeRun& node);
-// A restored process may have begun with an epoch that nodes had obeyed before: its tickets may be old ones to them, of
-// other wipes. What comes after it, above that epoch, orders these wipes anew.
-void doubt_wipes_under_way(Turn& turn);
 std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                                       const std::function<bool(const Device&, const Unit&)>& wanted);
 Release release_of(const Core::State& state, NodeRun& node, Key lease);              // with the wipes of what it left
@@ -258,7 +255,8 @@ void on_test_fabric(Turn& turn, const command::TestFabric& wanted, Answer& answe
 // has seen it stopped.
 void keep_fabric_tests(const NodeRun& node, GpuNodeStatus& inventory);
 void forget_fabric_tests(Turn& turn);  // a backup may be older than one that found something open: all are asked anew
-void ask_for_tests_again(Turn& turn);  // for the reason that wipes are doubted
+// A node may have obeyed the epoch that a restored process began with: tickets of it may be old ones to the node.
+void ask_for_tests_again(Turn& turn);
 void disclose_fences(Turn& turn, LeaseRun& lease);  // in its status, as far as they are known now
 
 // leases.cpp

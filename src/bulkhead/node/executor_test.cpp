@@ -240,6 +240,30 @@ TEST(Executor, evidence_of_a_wipe_is_not_evidence_after_the_next_use) {
     EXPECT_NE(rig.model.read({UnitKind::memory, 0, 5}), 0u) << "an old ticket wipes nothing";
 }
 
+TEST(Executor, a_ticket_that_it_knows_of_another_wipe_answers_nothing) {
+    Rig rig;
+    rig.clean_all();
+    const Prepare lease = rig.half();
+    rig.order(lease);
+    rig.order(Start{lease.lease});
+    const Release release = rig.release_of(lease);
+    rig.order(release);
+    ASSERT_TRUE(rig.last<WipeReport>().verified);
+    WipeTask of_another = release.wipes.front();
+    of_another.lease = "lease-of-another-life";
+    WipeTask elsewhere = release.wipes.front();
+    elsewhere.device = 1;
+    for (const WipeTask& twice : {of_another, elsewhere}) {
+        rig.reports.clear();
+        rig.order(Sanitize{{twice}});
+        const WipeReport answer = rig.last<WipeReport>();
+        EXPECT_TRUE(answer.stale);
+        EXPECT_EQ(answer.device, twice.device) << "of what was asked";
+        EXPECT_THAT(answer.why, HasSubstr("given to another wipe"));
+        EXPECT_TRUE(answer.evidence.signature.empty());
+    }
+}
+
 TEST(Executor, every_order_may_come_twice) {
     Rig rig;
     rig.clean_all();

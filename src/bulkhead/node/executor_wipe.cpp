@@ -39,6 +39,18 @@ std::string one_line(std::string_view text, std::size_t most = 200) {
     return line;
 }
 
+bool same_units(const auto& one, const auto& other) {
+    return one.kind == other.kind && one.device == other.device && one.start == other.start && one.size == other.size;
+}
+
+// A ticket is given once, by one control plane. One that was restored from a backup may give it again, before it hears
+// that its epoch was another's.
+bool answers(const WipeReport& report, const WipeTask& task) {
+    if (!same_units(report, task)) return false;
+    const auto signed_for = evidence::read_statement(report.evidence.statement);
+    return !signed_for || (signed_for->lease == task.lease && signed_for->tenants == task.tenants);
+}
+
 std::string how_reset_went(const OperationResult& result) {
     if (result.ok) return "after a GPU reset";
     return fmt::format("{}: {}", result.untouched ? "no GPU reset was made" : "a GPU reset failed",
@@ -53,14 +65,19 @@ void Executor::take_wipe(Outcome& out, const WipeTask& task) {
         answer.stale = true;
         report(out, answer);
     };
+    const auto another = [&] { stale(fmt::format("ticket {} was given to another wipe before", task.ticket)); };
     if (const auto done = ledger_.answered.find(task.ticket); done != ledger_.answered.end()) {
+        if (!answers(done->second, task)) return another();
         // Evidence is for the wipe before the next use, and not for any later one.
         const auto used = [&](UnitId unit) { return !ledger_.clean(unit); };
         if (done->second.verified && std::ranges::any_of(units_of(task), used))
             return stale(fmt::format("it was used since it was wiped under ticket {}", task.ticket));
         return report(out, done->second);
     }
-    if (ledger_.wipes.contains(task.ticket)) return;
+    if (const auto under_way = ledger_.wipes.find(task.ticket); under_way != ledger_.wipes.end()) {
+        if (!same_units(under_way->second.task, task)) another();
+        return;
+    }
     if (!well_formed(task)) return report(out, report_of(task, false, "there is no such thing to wipe"));
     for (const UnitId unit : units_of(task))
         if (const auto known = ledger_.units.find(unit);
