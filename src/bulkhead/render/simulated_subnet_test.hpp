@@ -116,11 +116,11 @@ private:
     }
 
     // By the simulator's library in place of /dev/infiniband; seen from the manager's port. The shell itself is
-    // without.
+    // without. The library makes a tree of /sys where it is started, and leaves it if it is killed.
     Said say(const std::string& command) const {
         FILE* const pipe =
-            ::popen(fmt::format("env IBSIM_SOCKNAME={} SIM_HOST=manager LD_PRELOAD={} {} 2>&1 </dev/null", name(),
-                                preload(), command)
+            ::popen(fmt::format("env -C {} IBSIM_SOCKNAME={} SIM_HOST=manager LD_PRELOAD={} {} 2>&1 </dev/null",
+                                folder_.string(), name(), preload(), command)
                         .c_str(),
                     "r");
         Said said;
