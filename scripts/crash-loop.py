@@ -13,7 +13,8 @@ chance = random.Random(options.seed)
 print(f"crash-loop: seed {options.seed}, {options.rounds} rounds, {options.nodes} nodes", flush=True)
 
 root = tempfile.mkdtemp(prefix="bulkhead-crash-")
-data, port, agent_port = f"{root}/server", 20000 + os.getpid() % 20000, 40001 + os.getpid() % 20000
+# Below what the kernel gives to outgoing connections: a caller that dials a server which is down could be given that very port.
+data, port, agent_port = f"{root}/server", 20000 + os.getpid() % 6000, 26000 + os.getpid() % 6000
 program = os.path.abspath(options.bulkhead)
 children = {}
 

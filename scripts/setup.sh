@@ -50,7 +50,18 @@ if [ ! -e "$policy" ]; then
     chmod 755 "$policy"
 fi
 export DEBIAN_FRONTEND=noninteractive
-if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+# A fresh machine may be at its own updates; apt-get waits for dpkg if it is told to, for its lists it never does.
+update() {
+    local said
+    for _ in {1..40}; do
+        said=$(LC_ALL=C apt-get update -qq 2>&1) && return
+        printf '%s\n' "$said"
+        [[ $said == *"Could not get lock"* ]] || return 1
+        sleep 15
+    done
+    return 1
+}
+if ! { update && apt-get install -y -qq -o DPkg::Lock::Timeout=600 --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     echo "setup: apt-get failed (above). Offline? A Debian mirror must be reachable once; after that nothing is fetched." >&2
     exit 1

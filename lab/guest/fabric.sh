@@ -56,12 +56,14 @@ tenant() {  # NAME N ADDRESS SIDE-ADDRESS
 }
 in_tenant() { ip netns exec "$@"; }
 roce() { in_tenant "$1" rdma link add "rxe_$1" type rxe netdev net0; }
+# The server of an exchange is there to be asked: port 18515, of either family.
+listens() { in_tenant "$1" cat /proc/net/tcp /proc/net/tcp6 | grep -E ":$(printf %04X "${2:-18515}") 0*:0000 0A" >/dev/null; }  # NAMESPACE [PORT]
 # RoCE between two tenants: the server's name, the client's, the server's side address, the client's row of its GID table.
 exchange() {
     local rc=0
     (exec /usr/bin/ip netns exec "$1" ibv_rc_pingpong -d "rxe_$1" -g 1 -n 20 -s 1024 >"/tmp/pong-$1.log" 2>&1) &
     server=$!
-    sleep 1
+    until_true 30 listens "$1"
     in_tenant "$2" timeout 20 ibv_rc_pingpong -d "rxe_$2" -g "$4" -n 20 -s 1024 "$3" >"/tmp/ping-$2.log" 2>&1 || rc=$?
     # Whoever still has the device open keeps `rdma link del` waiting for ever.
     kill $server 2>/dev/null || true

@@ -23,6 +23,8 @@ agent_up() {  # its further arguments
         --token-file "$state/node.token" --hardware gpu "$@" >>/tmp/agent.log 2>&1 &
     agent=$!
 }
+# The agent and its hands.
+of_agent() { for p in /proc/[0-9]*; do { tr '\0' ' ' <"$p/cmdline"; } 2>/dev/null | grep -qE '^[^ ]* agent(-hands)? --data ' && echo "${p#/proc/}"; done; true; }
 # When a scenario has failed: what the fleet knew.
 account() { bulkhead queue $door; bulkhead audit list $door; bulkhead audit export $door | grep -E "wipe-failed|quarantin|lease-ending"; bulkhead fleet $door; cat /tmp/node.yaml; }
 wiped() { bulkhead audit list $door | grep -E " wiped .*$1"; }

@@ -1,5 +1,5 @@
 # shows: functions with RDMA leased to two tenants: RoCE inside each and not across, limits, a killed agent, nothing left, a certificate
-# limit: 360
+# limit: 600
 # module: needed
 machine() { card; }
 functions_left() {
@@ -43,13 +43,12 @@ crosses() {  # SERVER CLIENT SERVER-SIDE-ADDRESS ROW-OF-THE-CLIENT
     local rc=0 listening
     (exec /usr/bin/ip netns exec "$1" timeout 30 ibv_rc_pingpong -p 18600 -d "$(device_of "$1")" -g 1 -n 20 -s 1024 >/tmp/pong.log 2>&1) &
     listening=$!
-    sleep 1
+    until_true 30 listens "$1" 18600
     in_tenant "$2" timeout 10 ibv_rc_pingpong -p 18600 -d "$(device_of "$2")" -g "$4" -n 20 -s 1024 "$3" >/tmp/ping.log 2>&1 || rc=$?
     kill $listening 2>/dev/null || true
     wait $listening 2>/dev/null || true
     return $rc
 }
-of_agent() { for p in /proc/[0-9]*; do { tr '\0' ' ' <"$p/cmdline"; } 2>/dev/null | grep -qE '^[^ ]* agent(-hands)? --data ' && echo "${p#/proc/}"; done; true; }
 # Two who trust each other enough to share a node, as tenants below the VM must.
 tenant_of_domain() {  # NAME GPUS
     cat <<Y

@@ -1,5 +1,5 @@
 # shows: selftest fabric between two functions: with the fence nothing forged arrives, without it everything does; nothing is left behind
-# limit: 150
+# limit: 400
 # module: used
 machine() { card; }
 left_behind() {

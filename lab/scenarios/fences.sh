@@ -35,7 +35,8 @@ guest() {
     # Killed in the middle, as an agent and its hands may be.
     (bulkhead selftest fabric --node gpu-1 $door >/dev/null 2>&1 &)
     until_true 30 under_test
-    kill -9 $(pgrep -P $agent) $agent
+    check agent_and_hands "$(of_agent | wc -l)" 2
+    kill -9 $(of_agent)
     agent_up --tenant-nic "$nic=2"
     until_true 90 tested 6
     check fence_after_the_kill "$(found on)" closed

@@ -1,6 +1,7 @@
 # shows: every namespace of a drive is erased, a detached one too; a drive of two namespaces comes back whole
 # limit: 180
 machine() { drive_with_namespaces LAB-NVME-1 64 64; }
+there() { (block "$@") >/dev/null 2>&1; }  # SERIAL NAMESPACE
 guest() {
     . /lab/fleet.sh
     drives_up 1
@@ -16,7 +17,7 @@ guest() {
     until_true 40 drive_is LAB-NVME-1 available
     nvme attach-ns "$c" -n 2 -c "$(identify "$c" cntlid)" >/tmp/attach.log 2>&1 || true
     nvme ns-rescan "$c"
-    sleep 1
+    until_true 30 there LAB-NVME-1 2
     gone "$(block LAB-NVME-1 1)" first 3 || fail "namespace 1 was not erased"
     gone "$(block LAB-NVME-1 2)" second 3 || fail "namespace 2, which was detached, was not erased"
     ev namespaces "both erased"
