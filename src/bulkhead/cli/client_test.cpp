@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "bulkhead/auth/ca.hpp"
 #include "bulkhead/auth/secret_file.hpp"

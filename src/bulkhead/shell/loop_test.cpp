@@ -152,7 +152,7 @@ TEST(Loop, what_waits_shares_one_commit) {
                                                 [&](const Answer& answer) { answered += answer.outcome ? 1 : 0; });
         ASSERT_TRUE(taken);
     }
-    ASSERT_TRUE(within(std::chrono::seconds{10}, [&] { return answered.load() == count; }));
+    ASSERT_TRUE(within(std::chrono::seconds{60}, [&] { return answered.load() == count; }));
     EXPECT_LT(running.loop->meter().commits.load() - before, count);
     EXPECT_EQ(running.notes.catalog.count(ObjectKind::tenant), static_cast<std::size_t>(count));
 }
@@ -180,7 +180,7 @@ TEST(Loop, a_full_queue_is_said_and_not_suffered) {
     EXPECT_LE(told, 6) << "nodes leave room for operators";
     EXPECT_TRUE(running.loop->tell(AgentGone{"n", 1})) << "that a session is over is always heard";
     release.set_value();
-    EXPECT_TRUE(within(std::chrono::seconds{5}, [&] { return running.loop->waiting() == 0; }));
+    EXPECT_TRUE(within(std::chrono::seconds{60}, [&] { return running.loop->waiting() == 0; }));
 }
 
 TEST(Loop, another_control_plane_takes_over_and_this_one_stops_for_good) {
@@ -237,7 +237,7 @@ TEST(Loop, a_disk_that_refuses_makes_it_read_only_until_it_does_not) {
         EXPECT_EQ(running.loop->state(), LoopState::read_only);
         EXPECT_EQ(running.loop->ask("admin", apply(tenant_yaml)).outcome.error().code, Code::unavailable);
     }
-    ASSERT_TRUE(within(std::chrono::seconds{5}, [&] { return running.loop->state() == LoopState::running; }));
+    ASSERT_TRUE(within(std::chrono::seconds{60}, [&] { return running.loop->state() == LoopState::running; }));
     EXPECT_GT(running.loop->meter().epoch.load(), epoch) << "a new reign, so that agents say everything again";
     const Answer again = running.loop->ask("admin", apply(tenant_yaml));
     ASSERT_TRUE(again.outcome) << again.outcome.error().what;
