@@ -169,6 +169,7 @@ Result<> Machines::make_and_start(const StartTenant& what, const GpuNodeStatus& 
 
     vm::Seed seed{.words = what.program.words, .environment = {}};
     if (!drives->empty()) seed.environment.push_back("BULKHEAD_DRIVES=" + guest_drives(*drives));
+    if (gifts.devices) std::ranges::move(guest_fabric(what), std::back_inserter(seed.environment));
     std::ranges::copy(what.program.environment, std::back_inserter(seed.environment));
     if (auto made = vm::make_machine(folder, *image, seed); !made) return made;
     const auto user = user_of(what.lease);
