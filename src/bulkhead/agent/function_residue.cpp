@@ -31,7 +31,16 @@ void look_for_spaces(const std::string& folder, const std::vector<FunctionRecord
     }
 }
 
-void look_for_gid(const rdma::RdmaTree& tree, const rdma::Gid& gid, std::vector<std::string>& left) {
+// The rows that speak for whoever had it: on RoCE that of its address; on InfiniBand those that end in a GUID of its,
+// whatever the prefix of the subnet is.
+bool is_of_port(const PortPlan& plan, const rdma::Gid& gid) {
+    if (!plan.is_infiniband) return gid == plan.address.gid();
+    std::uint64_t guid = 0;
+    for (std::size_t i = 8; i < gid.octets.size(); ++i) guid = guid << 8 | gid.octets[i];
+    return guid == plan.setting.port_guid || guid == plan.setting.node_guid;
+}
+
+void look_for_gid(const rdma::RdmaTree& tree, const PortPlan& plan, std::vector<std::string>& left) {
     for (const std::string& device : tree.devices()) {
         const auto ports = tree.ports(device);
         if (!ports) {
@@ -40,9 +49,9 @@ void look_for_gid(const rdma::RdmaTree& tree, const rdma::Gid& gid, std::vector<
         }
         for (const rdma::RdmaPort& port : *ports)
             for (const rdma::GidRow& row : port.gids)
-                if (row.gid == gid)
+                if (is_of_port(plan, row.gid))
                     left.push_back(fmt::format("row {} of {}/{} still holds the tenant's GID {}", row.index, device,
-                                               port.number, rdma::print(gid)));
+                                               port.number, rdma::print(row.gid)));
     }
 }
 
@@ -79,7 +88,7 @@ std::vector<std::string> Functions::residue_of(const Known& one) {
     if (!plan)
         left.push_back(fmt::format("whose {} was last cannot be read", one.address));
     else
-        look_for_gid(rdma_, plan->address.gid(), left);
+        look_for_gid(rdma_, *plan, left);
     return left;
 }
 

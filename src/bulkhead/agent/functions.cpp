@@ -345,38 +345,65 @@ Result<> Functions::give_rdma(const Known& one, FunctionRecord& record, const rd
                                     one.driver, one.physical),
                         "see dmesg");
     }
+    if (names.empty() && !settings_.soft_roce) return {};
+    auto theirs = rdma::RdmaSystem::open(space);
+    if (!theirs) return std::unexpected(theirs.error());
+    std::function<std::string()> name_now = [&] {  // udev may be about to call it otherwise
+        const auto now = pci_.rdma_devices(one.address);
+        return now.empty() ? std::string{} : now.front();
+    };
     if (settings_.soft_roce) {
         // On its link, where that is now; the device itself is the host's until it is moved, too.
-        auto theirs = rdma::RdmaSystem::open(space);
-        if (!theirs) return std::unexpected(theirs.error());
-        names = {fmt::format("soft{}", record.function)};
-        if (auto ok = theirs->add_soft_roce(names.front(), link_name(record)); !ok) return ok;
+        const std::string ours = fmt::format("soft{}", record.function);
+        if (auto ok = theirs->add_soft_roce(ours, link_name(record)); !ok) return ok;
+        name_now = [ours] { return ours; };
     }
-    if (names.empty()) return {};
-    record.rdma = names.front();
-    if (auto moved = move_rdma(one, record.rdma, space); !moved) return moved;
-    // The file of it is another than it was: whoever moves it takes it away from everybody, and makes it anew.
-    const auto verbs = rdma::RdmaTree{sysfs_of(record.lease)}.verbs(record.rdma);
-    if (!verbs) return std::unexpected(verbs.error());
-    record.verbs = verbs->path;
-    record.verbs_major = verbs->major;
-    record.verbs_minor = verbs->minor;
-    return container::write_durably(record_path(one.address), function_record_text(record));
+    const auto moved = move_rdma(one, name_now, *theirs);
+    if (!moved) return std::unexpected(moved.error());
+    return keep_rdma(one, record, moved->index, *theirs);
 }
 
-Result<> Functions::move_rdma(const Known& one, const std::string& device, const rdma::Space& space) {
+// What it is called in the end, and the file of it, which is another than it was: whoever moves it takes it away from
+// everybody, and makes it anew. One that has another name by the time that its file is looked for is looked for again.
+Result<> Functions::keep_rdma(const Known& one, FunctionRecord& record, std::uint32_t index, rdma::RdmaSystem& theirs) {
+    for (;;) {
+        const auto now = theirs.device(index);
+        if (!now) return std::unexpected(now.error());
+        if (!*now)
+            return fail(Code::not_found,
+                        fmt::format("the RDMA device of {} is no longer in its tenant's namespace", one.address),
+                        "see dmesg");
+        const auto verbs = rdma::RdmaTree{sysfs_of(record.lease)}.verbs((*now)->name);
+        if (!verbs && record.rdma == (*now)->name) return std::unexpected(verbs.error());
+        record.rdma = (*now)->name;
+        if (!verbs) continue;
+        record.verbs = verbs->path;
+        record.verbs_major = verbs->major;
+        record.verbs_minor = verbs->minor;
+        return container::write_durably(record_path(one.address), function_record_text(record));
+    }
+}
+
+Result<rdma::RdmaDevice> Functions::move_rdma(const Known& one, const std::function<std::string()>& name_now,
+                                              rdma::RdmaSystem& theirs) {
     auto system = rdma::RdmaSystem::open(*host_);
     if (!system) return std::unexpected(system.error());
-    const auto devices = system->devices();
-    if (!devices) return std::unexpected(devices.error());
-    const auto at = std::ranges::find(*devices, device, &rdma::RdmaDevice::name);
-    if (at != devices->end()) return system->move(*at, space);
-    auto there = rdma::RdmaSystem::open(space);
-    if (!there) return std::unexpected(there.error());
-    const auto moved = there->devices();
-    if (moved && std::ranges::find(*moved, device, &rdma::RdmaDevice::name) != moved->end()) return {};
-    return fail(Code::not_found, fmt::format("the RDMA device {} of {} is in neither namespace", device, one.address),
-                "see `rdma dev`");
+    std::string name;
+    bool is_there = false;  // some drivers make it in the namespace of its link
+    const auto found = wait_for(settings_.follow_patience, [&]() -> Result<std::optional<rdma::RdmaDevice>> {
+        if (std::string now = name_now(); !now.empty()) name = std::move(now);
+        auto here = system->find(name_now);
+        if (!here || *here) return here;
+        auto there = theirs.find(name_now);
+        is_there = there && *there;
+        return there;
+    });
+    if (!found) return std::unexpected(found.error());
+    if (!*found)
+        return fail(Code::not_found, fmt::format("the RDMA device {} of {} is in neither namespace", name, one.address),
+                    "see `rdma dev`");
+    if (is_there) return **found;
+    return system->move(**found, theirs);
 }
 
 Result<> Functions::dress(const FunctionRecord& record, const rdma::Space& space, FabricFence fence) {

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -183,7 +184,9 @@ private:
     Result<> detach_locked(const Known& known);
     Result<> give_link(const Known& known, const FunctionRecord& record, const rdma::Space& space);
     Result<> give_rdma(const Known& known, FunctionRecord& record, const rdma::Space& space);
-    Result<> move_rdma(const Known& known, const std::string& device, const rdma::Space& space);
+    Result<rdma::RdmaDevice> move_rdma(const Known& known, const std::function<std::string()>& name_now,
+                                       rdma::RdmaSystem& theirs);
+    Result<> keep_rdma(const Known& known, FunctionRecord& record, std::uint32_t index, rdma::RdmaSystem& theirs);
     Result<> dress(const FunctionRecord& record, const rdma::Space& space, FabricFence fence);
     Result<> make_nobodys(const Known& known);
     Result<> see_rdma_gone(const FunctionRecord& record);

@@ -181,6 +181,34 @@ TEST_F(FakeNic, whatever_could_be_left_is_found_and_named) {
     EXPECT_EQ(found().bytes_residue, count) << "all of it is gone again";
 }
 
+// There it is the prefix of the subnet and a GUID; the address that the port has besides makes no row.
+TEST_F(FakeNic, a_GID_that_is_left_on_InfiniBand_is_found_by_its_GUIDs) {
+    FabricPort port = good_port();
+    port.mac.clear();
+    port.vlan = 0;
+    port.node_guid = "02:00:00:00:00:00:10:05";
+    port.port_guid = "02:00:00:00:00:00:10:06";
+    const auto found = [&] { return functions->verify(0); };
+    folder.write("run/functions/0000:3b:10.0.last", function_record_text(record_for(7, "acme", "0000:3b:10.0", port)));
+    const auto count = found().bytes_residue;
+    const std::string other = "fe80:0000:0000:0000:0200:0000:0000:1007";
+    struct Row {
+        const char *says, *gid;
+        std::int64_t left;
+    };
+    const Row rows[] = {
+        {"the port's, in the subnet that there is without a manager", "fe80:0000:0000:0000:0200:0000:0000:1006", 1},
+        {"the port's, in a subnet of its own", "fec0:0000:0000:0001:0200:0000:0000:1006", 1},
+        {"the node's", "fe80:0000:0000:0000:0200:0000:0000:1005", 1},
+        {"somebody else's", other.c_str(), 0},
+    };
+    for (const Row& row : rows) {
+        tree.add_port("mlx5_0", "InfiniBand", 2, {{0, other, "IB/RoCE v1", ""}, {1, row.gid, "IB/RoCE v1", ""}});
+        EXPECT_EQ(found().bytes_residue, count + row.left) << row.says << ": " << found().why;
+        EXPECT_EQ(found().why.contains("row 1 of mlx5_0/1 still holds the tenant's GID"), row.left == 1) << row.says;
+    }
+}
+
 TEST_F(FakeNic, a_function_that_is_somebodys_is_not_given_to_another) {
     folder.write("run/functions/0000:3b:10.0",
                  function_record_text(record_for(8, "zenith", "0000:3b:10.0", good_port())));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bulkhead/render/libvirt_lease.hpp"
+#include "bulkhead/render/nccl_environment.hpp"
 
 namespace bulkhead::agent {
 
@@ -25,6 +26,17 @@ std::string guest_drives(const std::vector<LentNamespace>& drives) {
     for (const LentNamespace& one : drives)
         paths += fmt::format("{}/dev/disk/by-id/virtio-{}", paths.empty() ? "" : ",", serial_in_guest(one));
     return paths;
+}
+
+std::vector<std::string> guest_fabric(const StartTenant& what) {
+    const render::NodePart part = render::part_of(what);
+    std::vector<std::string> all = render::nccl_guest_environment(part);
+    std::string ports;
+    for (const FabricPort& port : part.ports)
+        ports += fmt::format("{}{}={}", ports.empty() ? "" : ",", port.port_guid.empty() ? port.mac : port.port_guid,
+                             port.address);
+    if (!ports.empty()) all.push_back("BULKHEAD_PORTS=" + ports);
+    return all;
 }
 
 std::string machine_name(Key lease) { return fmt::format("{}{:x}", machine_prefix, lease); }

@@ -35,6 +35,9 @@ struct MachineParts {
 };
 // What the command in the guest is told of its drives: paths as udev makes them of virtio disks' serial numbers.
 std::string guest_drives(const std::vector<LentNamespace>& drives);
+// What it is told of its functions: who each is, `BULKHEAD_PORTS=MAC=ADDRESS/LENGTH,...` (on InfiniBand by the port's
+// GUID), for a link of the guest's is known by its hardware address alone; and what NCCL goes by. Nothing without any.
+std::vector<std::string> guest_fabric(const StartTenant& what);
 Result<render::DomainSpec> machine_domain(const StartTenant& what, const GpuNodeStatus& node,
                                           const MachineParts& parts);
 

@@ -14,6 +14,7 @@
 
 #include "bulkhead/agent/machine_domain.hpp"
 #include "bulkhead/hw/container/durable.hpp"
+#include "bulkhead/hw/vm/console.hpp"
 #include "bulkhead/hw/vm/disk_nodes.hpp"
 #include "bulkhead/hw/vm/presence.hpp"
 #include "bulkhead/render/libvirt_domain.hpp"
@@ -169,6 +170,7 @@ Result<> Machines::make_and_start(const StartTenant& what, const GpuNodeStatus& 
 
     vm::Seed seed{.words = what.program.words, .environment = {}};
     if (!drives->empty()) seed.environment.push_back("BULKHEAD_DRIVES=" + guest_drives(*drives));
+    if (gifts.devices) std::ranges::move(guest_fabric(what), std::back_inserter(seed.environment));
     std::ranges::copy(what.program.environment, std::back_inserter(seed.environment));
     if (auto made = vm::make_machine(folder, *image, seed); !made) return made;
     const auto user = user_of(what.lease);
@@ -254,7 +256,10 @@ Result<std::string> Machines::stop(Key lease, Duration grace) {
     if (!wiped) return std::unexpected(wiped.error());
     const auto pages = vm::free_huge_pages(text_of_file("/proc/mounts"), machine_name(lease));
     if (!pages) return std::unexpected(pages.error());
-    if (auto removed = vm::remove_machine(folder_of(lease)); !removed) return std::unexpected(removed.error());
+    {
+        const std::scoped_lock nobody_looks{consoles_};
+        if (auto removed = vm::remove_machine(folder_of(lease)); !removed) return std::unexpected(removed.error());
+    }
     const std::scoped_lock lock{mutex_};
     busy_.erase(lease);
     ended_.erase(lease);
@@ -268,29 +273,22 @@ Result<OutputPiece> Machines::output(const OutputPlace& place) const {
         return fail(Code::not_found, fmt::format("lease {} runs no machine here", place.lease),
                     "it ended, or has none");
     if (place.errors) return OutputPiece{place.from, {}};  // a console is one stream
-    std::ifstream file{folder_of(place.lease).console(), std::ios::binary | std::ios::ate};
-    const std::int64_t size = std::max<std::int64_t>(file.tellg(), 0);
-    const std::int64_t from = std::min(place.from, size);
-    std::string bytes(static_cast<std::size_t>(std::min<std::int64_t>(size - from, output_piece_bytes_max)), '\0');
-    file.seekg(from);
-    file.read(bytes.data(), std::ssize(bytes));
-    bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-    return OutputPiece{from, std::move(bytes)};
+    const std::scoped_lock lock{consoles_};
+    auto text = vm::Console{folder_of(place.lease).console()}.read(place.from, output_piece_bytes_max);
+    if (!text) return std::unexpected(text.error());
+    return OutputPiece{text->from, std::move(text->bytes)};
 }
 
 // How its command ended is what its init said last; a machine that went without a word was cut off. Only the end is
 // read: a guest may write as much as the disk takes.
 TenantExit Machines::exit_of(Key lease) const {
     TenantExit exit{.lease = lease, .status = 255, .output = {}};
-    std::ifstream file{folder_of(lease).console(), std::ios::binary | std::ios::ate};
-    const std::int64_t size = std::max<std::int64_t>(file.tellg(), 0);
-    const std::int64_t kept = std::min<std::int64_t>(size, console_tail_max);
-    exit.output.resize(static_cast<std::size_t>(kept));
-    file.seekg(size - kept);
-    file.read(exit.output.data(), kept);
-    exit.output.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-    exit.printed.out = size - kept + std::ssize(exit.output);  // it may have been cut since
-    exit.printed.out_kept = std::ssize(exit.output);
+    const std::scoped_lock lock{consoles_};
+    if (auto text = vm::Console{folder_of(lease).console()}.tail(console_tail_max)) {
+        exit.output = std::move(text->bytes);
+        exit.printed.out = text->from + std::ssize(exit.output);
+        exit.printed.out_kept = std::ssize(exit.output);
+    }
     if (const std::size_t at = exit.output.rfind(exit_mark); at != std::string::npos) {
         int status = 255;
         const char* const from = exit.output.data() + at + exit_mark.size();
@@ -301,8 +299,19 @@ TenantExit Machines::exit_of(Key lease) const {
     return exit;
 }
 
+// Before its oldest piece goes. What cannot be looked at now is looked at next time; one that is taken apart is not.
+void Machines::count_console(Key lease) {
+    const std::scoped_lock lock{consoles_};
+    {
+        const std::scoped_lock busy{mutex_};
+        if (busy_.contains(lease)) return;
+    }
+    (void)vm::Console{folder_of(lease).console()}.keep();
+}
+
 void Machines::watch() {
     auto next = std::chrono::steady_clock::now();
+    std::set<Key> wordless;
     while (true) {
         std::set<Key> skip;
         {
@@ -322,10 +331,18 @@ void Machines::watch() {
             std::error_code failed;
             if (skip.contains(lease) || !fs::exists(folder_of(lease).domain(), failed)) continue;  // never started
             const auto state = hypervisor_.look(machine_name(lease));
+            count_console(lease);
             if (!state || *state == vm::MachineState::running || *state == vm::MachineState::paused ||
-                *state == vm::MachineState::ending)
+                *state == vm::MachineState::ending) {
+                if (state) wordless.erase(lease);
                 continue;
+            }
             TenantExit exit = exit_of(lease);
+            // Who writes the console may be a moment behind: one that ended without a word is looked at once more.
+            const std::size_t said = exit.output.rfind(exit_mark);
+            const bool is_whole = said != std::string::npos && exit.output.find('\n', said) != std::string::npos;
+            if (!is_whole && wordless.insert(lease).second) continue;
+            wordless.erase(lease);
             const std::scoped_lock lock{mutex_};
             if (busy_.contains(lease) || !ended_.insert(lease).second) continue;
             exits_.push_back(std::move(exit));

@@ -94,6 +94,7 @@ private:
     Result<std::string> take_back(Key lease) const;
     void watch();
     TenantExit exit_of(Key lease) const;
+    void count_console(Key lease);
 
     MachineSettings settings_;
     MachineRecords records_;
@@ -102,7 +103,8 @@ private:
     bool direct_ = true;  // whether its files can be read and written past the page cache
     vm::Vfio vfio_;
 
-    std::mutex choosing_;  // whoever is about to choose a user for a machine; guards what follows
+    mutable std::mutex consoles_;  // whoever looks at what a machine printed
+    std::mutex choosing_;          // whoever is about to choose a user for a machine; guards what follows
     std::vector<container::Fd> user_locks_;
     std::mutex mutex_;  // guards what follows
     std::set<Key> busy_, ended_;

@@ -130,6 +130,31 @@ TEST(Machines, the_image_is_the_one_that_the_control_plane_names) {
     EXPECT_EQ(image_of({}), "default");
 }
 
+TEST(Machines, the_guest_is_told_who_each_of_its_functions_is_and_nothing_of_the_hosts_names) {
+    StartTenant order = machine_order(9, {"true"});
+    EXPECT_TRUE(guest_fabric(order).empty()) << "it has none";
+    order.functions = {2, 5};
+    order.ports = {{.function = 2,
+                    .mac = "02:42:0a:80:10:05",
+                    .address = "10.128.16.5/20",
+                    .subnet = "10.128.16.0/20",
+                    .dscp = 26},
+                   {.function = 5,
+                    .mac = "02:42:0a:80:10:06",
+                    .address = "10.128.16.6/20",
+                    .subnet = "10.128.16.0/20",
+                    .dscp = 26}};
+    EXPECT_EQ(
+        guest_fabric(order),
+        (std::vector<std::string>{"NCCL_IB_ADDR_FAMILY=AF_INET", "NCCL_IB_ADDR_RANGE=10.128.16.0/20",
+                                  "NCCL_IB_MERGE_VFS=0", "NCCL_IB_ROCE_VERSION_NUM=2", "NCCL_IB_TC=104",
+                                  "BULKHEAD_PORTS=02:42:0a:80:10:05=10.128.16.5/20,02:42:0a:80:10:06=10.128.16.6/20"}));
+    order.ports = {{.function = 2, .address = "10.128.16.5/20", .port_guid = "02:00:00:00:00:00:10:06"}};
+    EXPECT_EQ(guest_fabric(order), (std::vector<std::string>{"NCCL_IB_MERGE_VFS=0",
+                                                             "BULKHEAD_PORTS=02:00:00:00:00:00:10:06=10.128.16.5/20"}))
+        << "on InfiniBand there is no row of an address";
+}
+
 TEST(Machines, a_tenants_own_kernel_boots_prints_is_stopped_and_leaves_nothing) {
     vm::Embedded here;
     const OwnMachines own;
@@ -354,9 +379,18 @@ TEST(Machines, a_device_that_cannot_be_given_stops_the_start_and_what_was_begun_
                                     .allow_emulated = true,
                                     .vfio = {.sysfs = here.folder() / "no-sysfs"}});
     if (!machines) GTEST_SKIP() << machines.error().what;
-    const auto started = (*machines)->start(machine_order(9, {"true"}), small_node(), {.devices = true});
+    StartTenant order = machine_order(9, {"true"});
+    order.functions = {0};
+    order.ports = {{.mac = "02:42:0a:80:10:05", .address = "10.128.16.5/20", .subnet = "10.128.16.0/20", .dscp = 26}};
+    GpuNodeStatus node = small_node();
+    node.functions = {{.address = "0000:3b:10.0"}};
+    const auto started = (*machines)->start(order, node, {.devices = true});
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error().code, Code::not_found) << started.error().what;
+    std::ifstream file{(*machines)->records().folder_of(9).seed(), std::ios::binary};
+    const std::string seed{std::istreambuf_iterator<char>{file}, {}};
+    EXPECT_TRUE(seed.contains("export BULKHEAD_PORTS='02:42:0a:80:10:05=10.128.16.5/20'\n")) << seed;
+    EXPECT_TRUE(seed.contains("export NCCL_IB_ADDR_RANGE='10.128.16.0/20'\n")) << seed;
     EXPECT_TRUE((*machines)->has(9));
     EXPECT_FALSE((*machines)->records().holds("0000:3b:00.0")) << "it never left the host";
     ASSERT_TRUE((*machines)->stop(9, Duration{0}));

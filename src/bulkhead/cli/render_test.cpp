@@ -56,6 +56,12 @@ TEST(Render, a_lease_of_tier_vm_is_a_domain_that_libvirt_accepts_and_nobody_else
     EXPECT_EQ(shared.status, 3) << shared.out;
     EXPECT_THAT(shared.out, HasSubstr("no domain of libvirt's"));
     EXPECT_EQ(fleet.say({"render", "libvirt", lease, "--node", "node-99"}).status, 1);
+    for (const char* file : {"nccl", "nccl-env"}) {
+        const auto nccl = fleet.say({"render", file, lease});
+        EXPECT_NE(nccl.status, 0) << nccl.out;
+        EXPECT_THAT(nccl.out, HasSubstr("the guest's kernel decides"))
+            << "no bus id of the host's is one of the guest's";
+    }
 
     // Whose lease it is not learns nothing; whose it is may not read nodes.
     const auto as = [&](const std::string& tenant, const std::string& which) {

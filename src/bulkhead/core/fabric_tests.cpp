@@ -133,7 +133,9 @@ LeasedFence known_fence(const NodeRun& node, const std::string& nic, FabricFence
     for (const NodeFabricTest& test : node.object.status.fabricTests) {
         if (test.nic != nic || test.fence != fence) continue;
         known.open.insert(known.open.end(), test.through.begin(), test.through.end());
-        known.unproven = test.unclear;
+        // Beside what others of them say: of one that was heard late only what got through is left, and nothing of that
+        // was shown by it.
+        known.unproven.insert(known.unproven.end(), test.unclear.begin(), test.unclear.end());
         for (const std::string& name : test.untried)  // behind a kernel of its own a tenant may do what it likes there
             if (fence == FabricFence::on || name == attempt_on_another_tenant) known.unproven.push_back(name);
         if (known.found == FabricFound::open && test.found != FabricFound::open) continue;  // that record shows more

@@ -191,6 +191,24 @@ TEST(FabricTests, that_got_through_are_what_a_lease_reads_also_after_one_that_pr
     EXPECT_EQ(still.record, open.record);
 }
 
+// What was not shown stays disclosed, whatever else is heard of.
+TEST(FabricTests, of_an_earlier_boot_heard_late_leave_unproven_what_todays_left_unproven) {
+    FencedPlane plane;
+    plane.work("train");
+    evidence::FabricStatement today = plane.some(FabricFence::on);
+    today.nic = plane.fences_of("train").at(0).nic;
+    today.attempts.push_back({"forged-arp", "a frame", AttemptEnd::unclear, "the listener was cut off"});
+    plane.tested("n0", today);
+    EXPECT_THAT(plane.fences_of("train").at(0).unproven, ElementsAre("forged-arp", "foreign-uverbs"));
+    evidence::FabricStatement late = plane.some(FabricFence::on, {"forged-gid"});
+    late.nic = today.nic;
+    late.boot = "an earlier boot";
+    plane.tested("n0", late);
+    const LeasedFence known = plane.fences_of("train").at(0);
+    EXPECT_THAT(known.open, ElementsAre("forged-gid"));
+    EXPECT_THAT(known.unproven, ElementsAre("forged-arp", "foreign-uverbs"));
+}
+
 // Of an earlier boot, heard late; and of this boot, told again because the acknowledgements were lost.
 TEST(FabricTests, that_are_old_do_not_count_as_todays) {
     FencedPlane plane;

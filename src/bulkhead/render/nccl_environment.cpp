@@ -7,6 +7,24 @@
 
 namespace bulkhead::render {
 
+namespace {
+
+// Who the tenant is: the same wherever its devices are.
+void add_identity(std::vector<std::string>& out, const FabricPort& port) {
+    if (port.port_guid.empty()) {
+        // The row of the tenant's own address, wherever in the table it comes to lie.
+        out.emplace_back("NCCL_IB_ADDR_FAMILY=AF_INET");
+        out.push_back("NCCL_IB_ADDR_RANGE=" + port.subnet);
+        out.emplace_back("NCCL_IB_ROCE_VERSION_NUM=2");
+    }
+    if (port.dscp != 0) out.push_back(fmt::format("NCCL_IB_TC={}", port.dscp << 2));
+}
+
+// Else NCCL takes functions of one NIC for one device, at an address that is not the tenant's.
+constexpr std::string_view functions_stay_apart = "NCCL_IB_MERGE_VFS=0";
+
+}  // namespace
+
 Result<std::vector<std::string>> nccl_environment(const GpuNodeStatus& node, const NodePart& part,
                                                   const NcclFacts& facts) {
     const auto functions = functions_of(node, part);
@@ -26,18 +44,21 @@ Result<std::vector<std::string>> nccl_environment(const GpuNodeStatus& node, con
     if (!devices.empty()) {
         // The second '=' is NCCL's: exactly these. Without it mlx5_1 is the beginning of mlx5_10 too.
         set("NCCL_IB_HCA", fmt::format("={}", fmt::join(devices, ",")));
-        // Else NCCL takes functions of one NIC for one device, at an address that is not the tenant's.
-        set("NCCL_IB_MERGE_VFS", "0");
+        out.emplace_back(functions_stay_apart);
         if (!interfaces.empty()) set("NCCL_SOCKET_IFNAME", fmt::format("={}", fmt::join(interfaces, ",")));
     }
-    if (port != nullptr && port->port_guid.empty()) {
-        // The row of the tenant's own address, wherever in the table it comes to lie.
-        set("NCCL_IB_ADDR_FAMILY", "AF_INET");
-        set("NCCL_IB_ADDR_RANGE", port->subnet);
-        set("NCCL_IB_ROCE_VERSION_NUM", "2");
-        if (facts.gid_index) set("NCCL_IB_GID_INDEX", std::to_string(*facts.gid_index));
-    }
-    if (port != nullptr && port->dscp != 0) set("NCCL_IB_TC", std::to_string(port->dscp << 2));
+    if (port != nullptr) add_identity(out, *port);
+    if (port != nullptr && port->port_guid.empty() && facts.gid_index)
+        set("NCCL_IB_GID_INDEX", std::to_string(*facts.gid_index));
+    std::ranges::sort(out);
+    return out;
+}
+
+std::vector<std::string> nccl_guest_environment(const NodePart& part) {
+    std::vector<std::string> out;
+    if (part.functions.empty()) return out;
+    out.emplace_back(functions_stay_apart);
+    if (!part.ports.empty()) add_identity(out, part.ports.back());
     std::ranges::sort(out);
     return out;
 }

@@ -19,4 +19,8 @@ struct NcclFacts {
 Result<std::vector<std::string>> nccl_environment(const GpuNodeStatus& node, const NodePart& part,
                                                   const NcclFacts& facts);
 
+// For a guest with a kernel of its own: what goes by the tenant's address alone. What its devices are called there, and
+// where on its bus they are, its kernel decides.
+std::vector<std::string> nccl_guest_environment(const NodePart& part);
+
 }  // namespace bulkhead::render

@@ -20,6 +20,13 @@ void Api::nccl(const Call& call, const Respond& respond) {
     if (!found) return respond(problem(found.error()));
     const auto lease = from_json<GpuLease>("a stored lease", (*found)->body, own_text);
     if (!lease) return respond(problem(lease.error()));
+    if (lease->spec.tier == Tier::vm || lease->spec.tier == Tier::confidential_vm)
+        return respond(problem(Error{Code::conflict,
+                                     fmt::format("{} is of tier {}: where its devices are on the guest's bus, and what "
+                                                 "they are called there, the guest's kernel decides",
+                                                 name, word(lease->spec.tier)),
+                                     "its machine is told who it is: BULKHEAD_PORTS, and the variables of NCCL's that "
+                                     "go by its address; NCCL finds the rest by itself"}));
     std::vector<std::string> nodes = render::nodes_of(*lease);
     if (const std::string_view wanted = call.query("node"); !wanted.empty()) {
         if (std::ranges::find(nodes, wanted) == nodes.end())

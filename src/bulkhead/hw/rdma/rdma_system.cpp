@@ -58,6 +58,22 @@ Result<std::vector<RdmaDevice>> RdmaSystem::devices() {
     return all;
 }
 
+Result<std::optional<RdmaDevice>> RdmaSystem::device(std::uint32_t index) {
+    const auto all = devices();
+    if (!all) return std::unexpected(all.error());
+    const auto at = std::ranges::find(*all, index, &RdmaDevice::index);
+    return at == all->end() ? std::nullopt : std::optional{*at};
+}
+
+Result<std::optional<RdmaDevice>> RdmaSystem::find(const std::function<std::string()>& name_now) {
+    const std::string name = name_now();
+    const auto all = devices();
+    if (!all) return std::unexpected(all.error());
+    if (name.empty() || name_now() != name) return std::nullopt;
+    const auto at = std::ranges::find(*all, name, &RdmaDevice::name);
+    return at == all->end() ? std::nullopt : std::optional{*at};
+}
+
 Result<std::map<std::string, std::uint64_t>> RdmaSystem::resources(const RdmaDevice& device) {
     const auto answers = line_.ask(ask_rdma_resources(device.index), "count what is in use of " + device.name);
     if (!answers) return std::unexpected(answers.error());
@@ -65,28 +81,26 @@ Result<std::map<std::string, std::uint64_t>> RdmaSystem::resources(const RdmaDev
     return read_rdma_resources(answers->front());
 }
 
-Result<> RdmaSystem::move(const RdmaDevice& device, const Space& to) {
+Result<RdmaDevice> RdmaSystem::move(const RdmaDevice& device, RdmaSystem& to) {
     // The kernel moves a device only for whoever is in its namespace themselves: a socket of it does not do.
     if (auto ok = space_.run([&] {
-            return tell(move_rdma_device(device.index, to.descriptor()),
+            return tell(move_rdma_device(device.index, to.space_.descriptor()),
                         fmt::format("move {} to its tenant's namespace", device.name));
         });
         !ok) {
-        if (line_.last_error() != EOPNOTSUPP) return ok;
+        if (line_.last_error() != EOPNOTSUPP) return std::unexpected(ok.error());
         return fail(
             Code::invalid,
             fmt::format("{} cannot be moved to its tenant's namespace: its driver does not let go of who uses it",
                         device.name),
             "a device that stays with the host is not handed out; soft-RoCE of stock kernels is one of these");
     }
-    auto there = RdmaSystem::open(to);
-    if (!there) return std::unexpected(there.error());
-    const auto arrived = there->devices();
+    auto arrived = to.device(device.index);
     if (!arrived) return std::unexpected(arrived.error());
-    if (std::ranges::none_of(*arrived, [&](const RdmaDevice& one) { return one.name == device.name; }))
+    if (!*arrived)
         return fail(Code::unavailable,
                     fmt::format("{} was moved to its tenant's namespace and is not there", device.name), "see dmesg");
-    return {};
+    return **std::move(arrived);
 }
 
 Result<> RdmaSystem::add_soft_roce(const std::string& device, const std::string& netdev) {

@@ -1,8 +1,14 @@
 // RDMA devices of one namespace through RDMA netlink: whose they are, and moving them to a tenant. Only in exclusive
 // mode does a namespace fence anything: in shared mode, the kernel's default, everybody opens every device.
+//
+// A device keeps its index for as long as it lives, and not its name: on most hosts udev calls it otherwise some
+// milliseconds after its driver has made it, and the next device may then get the name it had. So a name is good for
+// finding the index once (`find`), and whoever needs the name asks for it last (`device`).
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +29,12 @@ public:
     Result<> make_exclusive();
     Result<std::vector<RdmaDevice>> devices();
     Result<std::map<std::string, std::uint64_t>> resources(const RdmaDevice& device);
-    Result<> move(const RdmaDevice& device, const Space& to);
+    Result<std::optional<RdmaDevice>> device(std::uint32_t index);  // as it is called now; nothing: it is not here
+    // The one that sysfs calls `name_now()`, asked before and after: a list from between two names may show another
+    // device under the first. Nothing: it is not here, or was renamed meanwhile; ask again.
+    Result<std::optional<RdmaDevice>> find(const std::function<std::string()>& name_now);
+    // To another namespace. As it is called there.
+    Result<RdmaDevice> move(const RdmaDevice& device, RdmaSystem& to);
     Result<> add_soft_roce(const std::string& device, const std::string& netdev);
     Result<> remove_soft_roce(const RdmaDevice& device);
 

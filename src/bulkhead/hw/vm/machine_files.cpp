@@ -15,6 +15,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "bulkhead/hw/vm/console.hpp"
+
 namespace bulkhead::vm {
 
 namespace {
@@ -182,6 +184,7 @@ Result<> make_machine(const MachineFolder& folder, const Image& image, const See
         if (!from.empty())
             if (auto copied = copy_image(from, to); !copied) return copied;
     if (auto wrote = write_new_file(folder.seed(), seed_disk(seed), 0400); !wrote) return wrote;
+    if (auto forgot = Console{folder.console()}.forget(); !forgot) return forgot;
     return write_new_file(folder.console(), "", 0600);
 }
 
