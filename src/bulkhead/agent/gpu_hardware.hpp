@@ -145,10 +145,11 @@ private:
     Result<> leave(Key lease);
     void end_unused_daemons();
 
-    Functions* functions() const;        // none: no NIC was named, or none can be had yet
-    void reach_functions();              // tries again, where they could not be had
-    Machines* machines() const;          // none: libvirt was not reached yet
-    Result<Machines*> reach_machines();  // tries again, and may take its time
+    Functions* functions() const;                             // none: no NIC was named, or none can be had yet
+    void reach_functions();                                   // tries again, where they could not be had
+    Machines* machines() const;                               // none: libvirt was not reached yet
+    Result<Machines*> reach_machines();                       // tries again, and may take its time
+    Result<> gets_whole_gpus(const StartTenant& what) const;  // else a machine would get more than its lease
     OperationResult start_machine(const StartTenant& what);
     OperationResult stop_machine(const StopTenant& what);
     std::string return_path(

@@ -5,8 +5,27 @@
 
 #include "bulkhead/agent/gpu_hardware.hpp"
 #include "bulkhead/agent/machine_domain.hpp"
+#include "bulkhead/gpu/board.hpp"
 
 namespace bulkhead::agent {
+
+// VFIO gives a GPU with all that is on it: the gates answered for what the order names, and for nothing else.
+Result<> GpuHardware::gets_whole_gpus(const StartTenant& what) const {
+    for (const GpuPart& part : what.gpus) {
+        const auto gpu = this->gpu(part.gpu);
+        if (!gpu) return std::unexpected(gpu.error());
+        const gpu::Board* const board = gpu::find_board_by_pci(fmt::format("0x{:08X}", (*gpu)->pci_device));
+        const bool is_all = board == nullptr || (part.start == 0 && part.size >= board->memory_slices);
+        if (what.mechanism == Mechanism::whole && part.profile.empty() && part.share >= 1000 && is_all) continue;
+        return fail(
+            Code::conflict,
+            fmt::format("lease {} has {} thousandths of {} memory slices from {} on of GPU {}, by {}: in tier {} "
+                        "a machine would get all of it",
+                        what.lease, part.share, part.size, part.start, part.gpu, word(what.mechanism), word(what.tier)),
+            "tier vm has whole GPUs: gpu.count, mechanism whole");
+    }
+    return {};
+}
 
 OperationResult GpuHardware::start_machine(const StartTenant& what) {
     const auto machines = reach_machines();

@@ -207,6 +207,8 @@ Result<TenantSpec> GpuHardware::spec_of(const StartTenant& what, const Devices& 
 OperationResult GpuHardware::carry(const StartTenant& what) {
     if (what.tier == Tier::confidential_vm)
         return {.ok = false, .why = fmt::format("this agent has no {} tier yet", word(what.tier))};
+    if (what.tier == Tier::vm)
+        if (const auto whole = gets_whole_gpus(what); !whole) return could_not(whole.error());
     for (const GpuPart& part : what.gpus) {
         const auto gpu = this->gpu(part.gpu);
         if (!gpu) return could_not(gpu.error());

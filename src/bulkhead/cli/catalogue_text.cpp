@@ -128,7 +128,7 @@ void print_pair_grid(std::ostream& out, bool colour) {
         rows.push_back(std::move(row));
     }
     print_table(out, rows, 2, colour);
-    out << "  own-gpu: the whole GPU goes to one tenant's VM, which divides it inside.\n";
+    out << "  own-gpu: the whole GPU goes to one tenant's VM, which divides it inside; it is leased whole.\n";
 }
 
 void print_threat_grid(std::ostream& out, bool colour) {

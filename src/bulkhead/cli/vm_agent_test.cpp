@@ -43,6 +43,27 @@ TEST_F(VmAgent, without_libvirt_has_no_such_tier_and_says_so) {
     EXPECT_TRUE(carry(StopTenant{.lease = lease}).ok) << "what never ran is stopped";
 }
 
+// Slices of others are on the same device, kept or not yet wiped: no order makes that a machine's, whoever gave it.
+TEST_F(VmAgent, gives_a_machine_no_gpu_of_which_its_lease_has_a_part) {
+    open("1 x h200-141gb");
+    if (!hardware_) return;
+    StartTenant order = machine({"true"});
+    const auto why_not = [&] { return carry(order).why; };
+    const auto would_get_all = HasSubstr("a machine would get all of it");
+    EXPECT_THAT(why_not(), testing::Not(would_get_all));
+    order.gpus[0].profile = "1g.18gb";
+    EXPECT_THAT(why_not(), would_get_all);
+    order.gpus[0] = {.gpu = 0, .start = 0, .size = 8, .share = 500};
+    EXPECT_THAT(why_not(), would_get_all);
+    order.gpus[0] = {.gpu = 0, .start = 0, .size = 4};
+    EXPECT_THAT(why_not(), would_get_all);
+    order.gpus[0] = {.gpu = 0, .start = 0, .size = 8};
+    order.mechanism = Mechanism::time_slicing;
+    EXPECT_THAT(why_not(), would_get_all);
+    order.program.words.clear();
+    EXPECT_THAT(why_not(), would_get_all) << "nor one that nothing is started in yet";
+}
+
 TEST_F(VmAgent, a_machine_that_nobody_can_look_at_is_not_called_stopped) {
     settings_.machines = {.uri = "qemu:///system", .library = "libbulkhead-has-no-such.so.0"};
     settings_.machines.folder = folder_ / "machines";

@@ -70,7 +70,7 @@ struct TierEntry {
 // Whether a mechanism and a tier go together at all, and how.
 enum class Fit : std::uint8_t {
     yes,      // tenants in this tier may share one GPU this way
-    own_gpu,  // the whole GPU goes to one tenant's VM, which divides it inside
+    own_gpu,  // the whole GPU goes to one tenant's VM, which divides it inside: leased whole, never a part of it
     no,       // does not exist, or no shipping software does it
 };
 constexpr auto words(Fit) { return std::to_array<Words>({"yes", "own-gpu", "no"}); }

@@ -124,7 +124,8 @@ constexpr PairEntry no_confidential_vgpu{
     "NVIDIA confidential computing release notes R535 to R590; open kernel modules 595.45.04"};
 constexpr PairEntry mig_inside{
     Fit::own_gpu, documented,
-    "The GPU is passed through whole, and the guest cuts it; two VMs share it only as MIG-backed vGPU.",
+    "The GPU is passed through whole, so it is leased whole, and the guest cuts it; VMs share one only as MIG-backed "
+    "vGPU.",
     "NVIDIA MIG User Guide, Supported Configurations"};
 
 // One row a mechanism, one column a tier: process, container, vm, confidential-vm.
@@ -147,17 +148,19 @@ constexpr std::array<std::array<PairEntry, 4>, 8> pairs{{
        "NVIDIA Multi-Process Service documentation"},
       {Fit::yes, documented, "Containers share the server's pipe directory and its UID.",
        "NVIDIA Kubernetes device plugin, MPS"},
-      {Fit::own_gpu, documented, "The guest owns the GPU and runs the server for itself.",
+      {Fit::own_gpu, documented, "The guest is leased the whole GPU and runs the server for itself.",
        "NVIDIA Multi-Process Service documentation"},
       {Fit::own_gpu, assumed,
-       "The guest owns the GPU; no release note reviewed rules MPS in or out, and confidential mode limits contexts.",
+       "The guest is leased the whole GPU; no release note reviewed rules MPS in or out, and confidential mode limits "
+       "contexts.",
        cc_notes}}},
     // time-slicing
     {{{Fit::yes, documented, "Any processes take turns.", "CUDA C++ Programming Guide"},
       {Fit::yes, documented, "Replicas of the device plugin take turns.",
        "NVIDIA Kubernetes device plugin, time-slicing"},
-      {Fit::own_gpu, documented, "The guest owns the GPU and its processes take turns.", "CUDA C++ Programming Guide"},
-      {Fit::own_gpu, documented, "The guest owns the GPU and its processes take turns.", cc_notes}}},
+      {Fit::own_gpu, documented, "The guest is leased the whole GPU and its processes take turns.",
+       "CUDA C++ Programming Guide"},
+      {Fit::own_gpu, documented, "The guest is leased the whole GPU and its processes take turns.", cc_notes}}},
     // vgpu
     {{no_vm_no_vgpu,
       no_vm_no_vgpu,

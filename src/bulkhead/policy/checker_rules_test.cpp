@@ -224,9 +224,8 @@ void Checker::sharing_rules(const Terms& terms, const Who& who, Breaches& out) c
     object(out, is_vgpu(m) && terms.tier != Tier::vm, "facts 1.3", "a vGPU outside tier vm", {pair_unavailable});
     object(out, terms.tier == Tier::confidential_vm && (m == M::mig || m == M::mps_in_mig || m == M::amd_partition),
            "facts 1.3", "a partitioned GPU in a confidential VM", {pair_unavailable});
-    object(out, terms.tier >= Tier::vm && divided_by_the_guest(m) && shared, "S1",
-           "a GPU passed to one tenant's VM and shared with another tenant",
-           {pair_owns_gpu, pair_unavailable, soft_across_domains, mig_without_vm});
+    object(out, terms.tier >= Tier::vm && divided_by_the_guest(m), "S1",
+           "a GPU leased to be divided, and passed to a VM that gets all of it", {pair_owns_gpu, pair_unavailable});
 
     object(out, strangers && (m != M::mig_vgpu || terms.tier != Tier::vm), "rule 1",
            "distrusting tenants on one GPU other than as MIG instances each in its own VM",

@@ -35,8 +35,10 @@ constexpr std::array<ObjectionText, objection_count> texts{{
     {"tier.mechanism-unavailable", 5, "{mechanism} in tier {tier} cannot be had: {pair}",
      "use another mechanism in this tier; the rule is data and changes when a vendor release lists the combination"},
     {"tier.owns-gpu", 1,
-     "in tier {tier} {mechanism} divides a GPU that one tenant's VM owns; it cannot be shared with {share_gpu} tenants",
-     "narrow isolation.gpu to same-tenant, or use mig-vgpu in tier vm"},
+     "in tier {tier} a GPU goes whole to one VM, which may divide it inside; {mechanism} would lease less than the VM "
+     "gets",
+     "ask for whole GPUs with `count` by mechanism whole; for a part of one use mig-vgpu in tier vm, or a tier without "
+     "a VM where those beside it are trusted"},
     {"gpu.soft-across-domains", 2, "{mechanism} stays inside one trust domain; isolation.gpu is {share_gpu}",
      "narrow isolation.gpu, or use mig-vgpu in tier vm"},
     {"gpu.mig-without-vm", 1,

@@ -24,7 +24,7 @@ enum class Objection : std::uint8_t {
     compliance_dedicated,       // compliance mode `dedicated` needs a node of its own
     compliance_gpu,             // no GPU is shared with another tenant under compliance mode
     pair_unavailable,           // no shipping software joins this mechanism and this tier
-    pair_owns_gpu,              // in this tier the mechanism divides one tenant's own GPU only
+    pair_owns_gpu,              // in this tier a VM is given whole GPUs, and divides them inside
     soft_across_domains,        // MPS, time-slicing or time-sliced vGPU between distrusting tenants
     mig_without_vm,             // MIG instances of distrusting tenants without a VM around each
     distrusting_gpu,            // the threat model shares no GPU between distrusting tenants

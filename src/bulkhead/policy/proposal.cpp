@@ -97,7 +97,6 @@ Fields fields_for(Objection objection) {
         case O::compliance_dedicated:
             return {Field::share_node, Field::share_gpu};
         case O::compliance_gpu:
-        case O::pair_owns_gpu:
         case O::soft_across_domains:
         case O::mig_without_vm:
         case O::distrusting_gpu:
@@ -105,6 +104,7 @@ Fields fields_for(Objection objection) {
         case O::soft_outside_tenant:
         case O::fault_domain_not_accepted:
             return of_gpu_sharing;
+        case O::pair_owns_gpu:
         case O::pair_unavailable:
             return {Field::mechanism, Field::tier, Field::shape};
         case O::slo_class:
@@ -447,7 +447,7 @@ bool anything_acceptable(const GpuWorkloadSpec& asked, const Verdict& verdict, c
         for (const Mechanism mechanism : asker.tenant_class->spec.mechanisms) {
             if (!form_fits(form_of(spec.gpu), mechanism)) continue;
             for (const Tier tier : every<Tier>()) {
-                if (tier < asked.isolation.tier.value_or(Tier::process) || pair_of(mechanism, tier).fit == Fit::no ||
+                if (tier < asked.isolation.tier.value_or(Tier::process) || pair_of(mechanism, tier).fit != Fit::yes ||
                     !is_served(tier, fleet))
                     continue;
                 spec.gpu.mechanism = mechanism;

@@ -70,9 +70,11 @@ void object_to_gpu_sharing(const Ask& ask, const Circumstances& c, Objections& o
     const ThreatPreset& preset = preset_of(c.threat);
     const Fit fit = pair_of(ask.mechanism, ask.tier).fit;
     out.insert_if(fit == Fit::no, O::pair_unavailable);
+    // What is passed through is passed through whole: a lease of a part would hand the guest what the rest of the GPU
+    // holds of others, kept or not yet wiped. That nobody else is on it now makes no difference.
+    out.insert_if(fit == Fit::own_gpu, O::pair_owns_gpu);
     if (ask.mechanism == Mechanism::whole || ask.share_gpu == PeerTrust::same_tenant) return;  // nobody else is there
 
-    out.insert_if(fit == Fit::own_gpu, O::pair_owns_gpu);
     out.insert_if(c.compliance != Compliance::off, O::compliance_gpu);
     const bool soft = soft_sharing.contains(ask.mechanism);
     if (ask.share_gpu == PeerTrust::distrusting) {

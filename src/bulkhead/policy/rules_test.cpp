@@ -151,6 +151,28 @@ TEST(Rules, distrusting_tenants_share_a_gpu_only_as_mig_instances_each_in_its_vm
     hold(rows);
 }
 
+// A lease of a part hands the guest all of it by VFIO, with what others left or keep on the rest.
+TEST(Rules, what_is_passed_through_to_a_vm_is_leased_whole) {
+    const auto for_one_tenant = [](Mechanism mechanism, Form form, Tier tier) {
+        return Ask{.form = form, .mechanism = mechanism, .tier = tier};
+    };
+    for (const Tier tier : {Tier::vm, Tier::confidential_vm}) {
+        EXPECT_EQ(objections_to(for_one_tenant(Mechanism::whole, Form::count, tier), anyone()), Objections{})
+            << word(tier);
+        for (const Mechanism mechanism : every<Mechanism>())
+            for (const Form form : {Form::count, Form::profile, Form::fraction}) {
+                const bool is_vgpu = mechanism == Mechanism::vgpu || mechanism == Mechanism::mig_vgpu;
+                if (!form_fits(form, mechanism) || mechanism == Mechanism::whole) continue;
+                const Objections said = objections_to(for_one_tenant(mechanism, form, tier), anyone());
+                EXPECT_EQ(said.empty(), is_vgpu && tier == Tier::vm)
+                    << word(mechanism) << " in " << word(tier) << "\n  said: " << codes(said);
+                if (tier == Tier::vm && !is_vgpu) {
+                    EXPECT_TRUE(said.contains(O::pair_owns_gpu)) << word(mechanism) << "\n  said: " << codes(said);
+                }
+            }
+    }
+}
+
 TEST(Rules, a_hard_level_needs_silicon_and_everything_around_it) {
     const EnumSet<Aspect> usual{Aspect::sm, Aspect::l2, Aspect::memory_bandwidth};
     const auto hard = [&](Mechanism mechanism, Form form) {

@@ -275,20 +275,67 @@ TEST(PolicySituations, a_slice_asked_by_name_is_that_slice_or_nothing) {
     };
     Snapshot snapshot = batch_fleet(ThreatModel::cloud, {named("vgpu-host")});
     for (const Row& row : rows) {
-        GpuWorkload work = one_gpu(Tier::vm, same_tenant);
+        GpuWorkload work = one_gpu(row.mechanism == Mechanism::mig ? Tier::container : Tier::vm, same_tenant);
         work.spec.gpu.count.reset();
         work.spec.gpu.profile = row.profile;
         work.spec.gpu.mechanism = row.mechanism;
         EXPECT_EQ(accepted(snapshot, work), row.exists) << row.says;
     }
-    snapshot.classes = {
-        TenantClass{.metadata = {.name = "batch"},
-                    .spec = {.mechanisms = {Mechanism::vgpu, Mechanism::mig}, .sharing = {distrusting, distrusting}}}};
+    snapshot.classes = {TenantClass{
+        .metadata = {.name = "batch"},
+        .spec = {.mechanisms = {Mechanism::vgpu, Mechanism::mig_vgpu}, .sharing = {distrusting, distrusting}}}};
     GpuWorkload work = one_gpu(Tier::vm, same_tenant);
     work.spec.gpu = {.profile = "3g.40gb"};
     const Answer answer = ask(snapshot, work);
     ASSERT_NE(answer.contract(), nullptr);
-    EXPECT_EQ(answer.contract()->mechanism, Mechanism::mig) << "a hardware slice was swapped for turns on a GPU";
+    EXPECT_EQ(answer.contract()->mechanism, Mechanism::mig_vgpu) << "a hardware slice was swapped for turns on a GPU";
+}
+
+// A machine is passed all of a GPU by VFIO: a lease of a part would give it what others left or keep on the rest.
+TEST(PolicySituations, less_than_a_whole_gpu_in_a_vm_is_refused_and_what_can_be_had_is_offered) {
+    struct Row {
+        std::string_view says;
+        const char* host;
+        GpuRequest asked, offered;
+    };
+    const Row rows[] = {
+        {"a MIG slice: the whole GPU",
+         "hgx-walls",
+         {.profile = "1g.10gb", .mechanism = Mechanism::mig},
+         {.count = 1, .mechanism = Mechanism::whole}},
+        {"a share of turns: the whole GPU",
+         "hgx-walls",
+         {.fraction = Gpus{250}, .mechanism = Mechanism::time_slicing},
+         {.count = 1, .mechanism = Mechanism::whole}},
+        {"a GPU that several leases may share: the same, shared with none",
+         "hgx-walls",
+         {.count = 1, .mechanism = Mechanism::mps},
+         {.count = 1, .mechanism = Mechanism::whole}},
+        {"a MIG slice where there are vGPUs: the same slice as a vGPU",
+         "vgpu-host",
+         {.profile = "1g.10gb", .mechanism = Mechanism::mig},
+         {.profile = "1g.10gb", .mechanism = Mechanism::mig_vgpu}},
+    };
+    for (const Row& row : rows) {
+        const Snapshot snapshot = batch_fleet(ThreatModel::cloud, {named(row.host)});
+        GpuWorkload work = one_gpu(Tier::vm, same_tenant);
+        work.spec.gpu = row.asked;
+        const Answer answer = ask(snapshot, work);
+        ASSERT_NE(answer.refusal(), nullptr) << row.says;
+        ASSERT_EQ(answer.refusal()->objections.size(), 1U) << row.says;
+        EXPECT_EQ(answer.refusal()->objections[0].code, "tier.owns-gpu") << row.says;
+        ASSERT_TRUE(answer.refusal()->proposal) << row.says;
+        EXPECT_EQ(answer.refusal()->proposal->request.spec.gpu, row.offered) << row.says;
+    }
+    // Left open, the tier is one that can hold a slice, beside those whom that tier is enough for.
+    GpuWorkload open;
+    open.metadata.name = "work";
+    open.spec.tenant = "subject";
+    open.spec.gpu = {.profile = "1g.10gb", .mechanism = Mechanism::mig};
+    const Answer answer = ask(batch_fleet(ThreatModel::cloud, {named("hgx-walls")}), open);
+    ASSERT_NE(answer.contract(), nullptr);
+    EXPECT_EQ(answer.contract()->tier, Tier::container);
+    EXPECT_EQ(answer.contract()->sharing.node, same_domain);
 }
 
 // --- rule 3 and rule 8: amounts ---

@@ -258,6 +258,30 @@ TEST(LibvirtLease, what_is_no_machine_of_this_node_is_refused) {
     EXPECT_EQ(domain_of({lease, node}, {}).error().code, Code::not_found);
 }
 
+// The device that VFIO gives has the slices of others on it, kept or not yet wiped.
+TEST(LibvirtLease, of_less_than_whole_gpus_no_machine_is_made) {
+    GpuNode node;
+    node.metadata.name = "node-1";
+    node.status.topology = {{.gpu = 0, .bus = "0000:01:00.0"}, {.gpu = 1, .bus = "0000:02:00.0"}};
+    GpuLease lease = machine_lease({0, 1});
+    ASSERT_TRUE(domain_of({lease, node}, {}));
+    const auto complaint = [&] {
+        const auto refused = domain_of({lease, node}, {});
+        return refused ? "no complaint" : refused.error().what;
+    };
+    for (const Mechanism mechanism : every<Mechanism>()) {
+        lease.spec.mechanism = mechanism;
+        EXPECT_EQ(domain_of({lease, node}, {}).has_value(), mechanism == Mechanism::whole) << word(mechanism);
+    }
+    lease.spec.mechanism = Mechanism::whole;
+    lease.spec.slices[1].profile = "1g.10gb";
+    EXPECT_EQ(complaint(), "lease lease-k3v holds 1g.10gb of GPU 1, and a machine would get all of it");
+    lease.spec.slices[1].profile.clear();
+    lease.spec.slices[1].share = 250;
+    EXPECT_EQ(complaint(), "lease lease-k3v holds 250 thousandths of GPU 1, and a machine would get all of it");
+    EXPECT_EQ(domain_of({lease, node}, {}).error().code, Code::conflict);
+}
+
 TEST(LibvirtLease, drives_are_disks_by_nodes_of_the_machines_own_that_a_guest_finds_by_their_serial_numbers) {
     GpuNode node;
     node.metadata.name = "node-1";

@@ -112,6 +112,23 @@ Result<std::vector<unsigned>> own_cpus(const GpuNodeStatus& node, std::int64_t g
                                  beside->begin() + static_cast<std::ptrdiff_t>(to)};
 }
 
+namespace {
+
+// VFIO hands over a device whole, with whatever is on it. A lease of less answers for its own part alone: nobody asked
+// whether the rest was wiped, is kept or is another's.
+Result<> is_of_whole_gpus(const GpuLeaseSpec& lease, const std::string& name) {
+    const auto part = std::ranges::find_if(
+        lease.slices, [](const LeasedSlice& slice) { return !slice.profile.empty() || slice.share < 1000; });
+    if (lease.mechanism == Mechanism::whole && part == lease.slices.end()) return {};
+    const std::string what = part == lease.slices.end() ? fmt::format("GPUs divided by {}", word(lease.mechanism))
+                             : !part->profile.empty()   ? fmt::format("{} of GPU {}", part->profile, part->gpu)
+                                                      : fmt::format("{} thousandths of GPU {}", part->share, part->gpu);
+    return fail(Code::conflict, fmt::format("lease {} holds {}, and a machine would get all of it", name, what),
+                "tier vm has whole GPUs: gpu.count, mechanism whole");
+}
+
+}  // namespace
+
 Result<DomainSpec> domain_of(const LeaseHere& here, const MachinePlaces& places) {
     const GpuLeaseSpec& lease = here.lease.spec;
     const std::string& name = here.lease.metadata.name;
@@ -123,6 +140,7 @@ Result<DomainSpec> domain_of(const LeaseHere& here, const MachinePlaces& places)
         return fail(Code::conflict,
                     fmt::format("lease {} holds vGPUs, and only its node knows which virtual function each is", name),
                     "");
+    if (const auto whole = is_of_whole_gpus(lease, name); !whole) return std::unexpected(whole.error());
     std::set<std::int64_t> gpus;
     std::int64_t slices_here = 0;
     for (const LeasedSlice& slice : lease.slices) {

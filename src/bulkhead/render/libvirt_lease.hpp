@@ -29,8 +29,8 @@ struct LeaseHere {
     const GpuWorkload* workload = nullptr;  // nothing: cores and memory by the share of the node's GPUs
 };
 
-// `not_found`: the lease has nothing on that node. `conflict`: it is of another tier, or shares a GPU in a way that no
-// machine can be made of. `unavailable`: the node does not say where a device of it sits. A drive is taken to have one
+// `not_found`: the lease has nothing on that node. `conflict`: it is of another tier, or holds less than whole GPUs,
+// which is all that VFIO gives. `unavailable`: the node does not say where a device of it sits. A drive is taken to have one
 // namespace: only its node knows of more.
 Result<DomainSpec> domain_of(const LeaseHere& here, const MachinePlaces& places);
 
