@@ -27,6 +27,8 @@ std::string described(const std::string& node, const Order& order) {
         return fmt::format("{} is told to start lease {}", node, start->lease);
     if (const auto* release = std::get_if<Release>(&order.what))
         return fmt::format("{} is told to release lease {} and wipe{}", node, release->lease, wipes(release->wipes));
+    if (const auto* withdraw = std::get_if<Withdraw>(&order.what))
+        return fmt::format("{} is told not to wipe{}", node, wipes(withdraw->wipes));
     if (const auto* test = std::get_if<TestFabric>(&order.what))
         return fmt::format("{} is told to test its fences, ticket {}", node, test->ticket);
     return fmt::format("{} is told to wipe{}", node, wipes(std::get<Sanitize>(order.what).wipes));

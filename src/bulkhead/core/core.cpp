@@ -45,7 +45,8 @@ std::string gate_body(const NodeRun& node, const Device& device) {
                           .ticket = unit.ticket,
                           .leaf = unit.leaf,
                           .tenants = unit.tenants,
-                          .burnIn = unit.burn_in};
+                          .burnIn = unit.burn_in,
+                          .outOfUse = unit.out_of_use};
         if (!row.runs.empty()) {
             GateRun last = row.runs.back();
             last.count = 1;
@@ -58,6 +59,7 @@ std::string gate_body(const NodeRun& node, const Device& device) {
     }
     if (device.kind == UnitKind::host) row.usedBy = {node.host_used_by.begin(), node.host_used_by.end()};
     row.draining = device.draining;
+    row.identity = device.identity;
     return to_compact_json(row);
 }
 
@@ -211,7 +213,8 @@ void place_gate(Core::State& state, Key row, const GateRow& gate) {
                   .kind = gate.kind,
                   .index = static_cast<std::uint16_t>(gate.device),
                   .units = {},
-                  .draining = gate.draining};
+                  .draining = gate.draining,
+                  .identity = gate.identity};
     for (const GateRun& run : gate.runs)
         for (std::int64_t i = 0; i < run.count; ++i)
             device.units.push_back({.state = run.state,
@@ -219,7 +222,8 @@ void place_gate(Core::State& state, Key row, const GateRow& gate) {
                                     .ticket = run.ticket,
                                     .leaf = run.leaf,
                                     .tenants = run.tenants,
-                                    .burn_in = run.burnIn});
+                                    .burn_in = run.burnIn,
+                                    .out_of_use = run.outOfUse});
     if (gate.kind == UnitKind::host) {
         node.host = std::move(device);
         node.host_used_by = {gate.usedBy.begin(), gate.usedBy.end()};

@@ -337,7 +337,7 @@ TEST(Core, strangers_are_turned_away) {
     Hello future;
     future.protocol = agent_protocol + 1;
     plane.event(AgentHello{"n0", 78, future});
-    EXPECT_THAT(plane.closes.back(), HasSubstr("protocol 6"));
+    EXPECT_THAT(plane.closes.back(), HasSubstr("protocol " + std::to_string(agent_protocol + 1)));
     ASSERT_TRUE(plane.ask(command::Revoke{.node = "n0", .why = "stolen"}).outcome);
     plane.hello("n0");
     EXPECT_THAT(plane.closes.back(), HasSubstr("revoked"));

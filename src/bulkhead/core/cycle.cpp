@@ -539,6 +539,7 @@ void place_work(Turn& turn) {
         NodeRun& node = state.nodes.at(keys.at(index));
         state.fleet_stale.insert(node.key);
         if (node.host.units[0].state != UnitState::in_use || !node.leases.empty()) continue;
+        if (keeps_for_hold(state, node)) continue;  // memory does not outlive a reboot
         node.host.units[0].lease = 0;
         node.host.units[0].tenants.clear();
         for (const std::string& user : node.host_used_by) add_tenant(node.host.units[0], user);

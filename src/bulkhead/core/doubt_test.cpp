@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "bulkhead/core/plane_test.hpp"
 #include "bulkhead/evidence/pseudonym.hpp"
 #include "bulkhead/evidence/statement.hpp"
@@ -133,15 +135,81 @@ struct Swapped {
     Plane plane{1};
     CleanState drive() const { return plane.node("n0").status.drives.at(0).state; }
     CleanState function() const { return plane.node("n0").status.functions.at(0).state; }
-    void swap() {
+    void hello(const std::function<void(GpuNodeStatus&)>& change) {
         Plane::Node& node = *plane.nodes["n0"];
         Hello hello = node.executor->hello(node.model.inventory(), node.model.boot_id());
-        hello.inventory.drives.at(0).serial = "ANOTHER";
-        hello.inventory.functions.at(0).address = "0000:99:00.1";
+        change(hello.inventory);
         node.session += 1'000;
         node.reachable = false;
         plane.event(AgentHello{"n0", node.session, hello});
     }
+    void swap() {
+        hello([](GpuNodeStatus& inventory) {
+            inventory.drives.at(0).serial = "ANOTHER";
+            inventory.functions.at(0).address = "0000:99:00.1";
+        });
+    }
+    void take_a_lease() {
+        EXPECT_TRUE(plane.apply(tenant("acme")).outcome);
+        EXPECT_TRUE(
+            plane.apply(work_of("train", "acme", "gpu: {count: 1, mechanism: whole}, storage: {localNvme: 1Gi}"))
+                .outcome);
+        plane.settle();
+        EXPECT_EQ(drive(), CleanState::in_use);
+        lease = plane.core->snapshot().leases.front().metadata.name;
+    }
+    // What an operator can do then, and a node that wipes what is there now.
+    void repair() {
+        plane.orders.clear();
+        EXPECT_TRUE(
+            plane.ask(command::Repair{.node = "n0", .kind = UnitKind::drive, .device = 0, .why = "looked"}).outcome);
+        WipeTask task;
+        for (const Order& order : plane.orders)
+            if (const auto* sanitize = std::get_if<Sanitize>(&order.what))
+                for (const WipeTask& wipe : sanitize->wipes)
+                    if (wipe.kind == UnitKind::drive) task = wipe;
+        EXPECT_EQ(task.lease, "");
+        EXPECT_TRUE(task.tenants.empty()) << "it is nobody's";
+        const evidence::WipeStatement statement{.node = "n0",
+                                                .device = "ANOTHER",
+                                                .unit = "drive0",
+                                                .lease = task.lease,
+                                                .tenants = task.tenants,
+                                                .method = "overwrite",
+                                                .began = plane.now,
+                                                .ended = plane.now,
+                                                .bytes = 1,
+                                                .bytes_verified = 1,
+                                                .ticket = task.ticket,
+                                                .result = evidence::WipeResult::verified,
+                                                .grade = Grade::simulated};
+        WipeReport report{task.kind, task.device, task.start, task.size, task.ticket, true, false, {}, {}};
+        report.evidence = evidence::sign_statement(plane.nodes["n0"]->key, evidence::statement_text(statement));
+        plane.event(AgentReport{"n0", plane.nodes["n0"]->session, {1'000'000, std::move(report)}});
+    }
+    // Records of that kind about the drive which name the tenant or its lease.
+    std::vector<std::string> about_acme(const std::string& kind) const {
+        std::vector<std::string> found;
+        const std::string alias = evidence::pseudonym(evidence::opening_of("test", "acme"));
+        for (const std::string& payload : plane.log)
+            if (payload.starts_with("{\"kind\":\"" + kind + "\"") && payload.find("drive0") != payload.npos &&
+                (payload.find("acme") != payload.npos || payload.find(alias) != payload.npos ||
+                 payload.find(lease) != payload.npos))
+                found.push_back(payload);
+        return found;
+    }
+    void expect_the_gone_one_on_record() {
+        EXPECT_EQ(drive(), CleanState::quarantined) << "no wipe of this drive shows that the tenant's data is gone";
+        const std::vector<std::string> records = about_acme("quarantined");
+        ASSERT_FALSE(records.empty());
+        EXPECT_THAT(records.back(), HasSubstr(lease));
+        EXPECT_THAT(records.back(), HasSubstr("acme"));
+        EXPECT_THAT(records.back(), HasSubstr("\"gone\":\"SIM-n0-0\""));
+        repair();
+        EXPECT_EQ(drive(), CleanState::available);
+        EXPECT_THAT(about_acme("wiped"), testing::IsEmpty()) << "the tenant's data left the house on the other drive";
+    }
+    std::string lease;
 };
 
 TEST(Identity, a_clean_index_where_another_device_answers_is_wiped_before_anybody_has_it) {
@@ -154,19 +222,64 @@ TEST(Identity, a_clean_index_where_another_device_answers_is_wiped_before_anybod
     EXPECT_EQ(node.plane.node("n0").status.drives[0].serial, "ANOTHER");
 }
 
-TEST(Identity, where_a_tenants_device_went_its_lease_ends_and_the_one_in_its_place_stays_out_of_use) {
+TEST(Identity, a_drive_that_was_wiped_after_a_tenant_and_is_replaced_then_leaves_nothing_of_that_tenant) {
     Swapped node;
-    EXPECT_TRUE(node.plane.apply(tenant("acme")).outcome);
-    EXPECT_TRUE(
-        node.plane.apply(work_of("train", "acme", "gpu: {count: 1, mechanism: whole}, storage: {localNvme: 1Gi}"))
-            .outcome);
+    node.take_a_lease();
+    ASSERT_TRUE(node.plane.remove(ObjectKind::workload, "train").outcome);
     node.plane.settle();
-    ASSERT_EQ(node.drive(), CleanState::in_use);
-    const int quarantined = node.plane.logged("quarantined"), ending = node.plane.logged("lease-ending");
+    ASSERT_EQ(node.about_acme("wiped").size(), 1u);
+    node.plane.orders.clear();
     node.swap();
-    EXPECT_EQ(node.drive(), CleanState::quarantined) << "no wipe of this drive shows that the tenant's data is gone";
-    EXPECT_EQ(node.plane.logged("quarantined"), quarantined + 1);
+    EXPECT_EQ(node.drive(), CleanState::sanitizing) << "nobody's dirt went";
+    for (const Order& order : node.plane.orders)
+        if (const auto* sanitize = std::get_if<Sanitize>(&order.what))
+            for (const WipeTask& wipe : sanitize->wipes)
+                if (wipe.kind == UnitKind::drive) {
+                    EXPECT_THAT(wipe.tenants, testing::IsEmpty());
+                }
+}
+
+TEST(Identity, where_a_tenants_device_went_its_lease_ends_and_what_is_wiped_in_its_place_is_nobodys) {
+    Swapped node;
+    node.take_a_lease();
+    const int ending = node.plane.logged("lease-ending");
+    node.swap();
     EXPECT_EQ(node.plane.logged("lease-ending"), ending + 1);
+    node.expect_the_gone_one_on_record();
+}
+
+TEST(Identity, a_drive_that_was_quarantined_or_held_before_another_took_its_place_is_on_record_too) {
+    for (const bool held : {false, true}) {
+        Swapped node;
+        node.take_a_lease();
+        if (held)
+            ASSERT_TRUE(node.plane.ask(command::Hold{.tenant = "acme", .why = "court order"}).outcome);
+        else
+            node.plane.fault("n0", {.kind = UnitKind::drive, .device = 0, .why = "worn"});
+        ASSERT_TRUE(node.plane.remove(ObjectKind::workload, "train").outcome);
+        node.plane.settle();
+        ASSERT_EQ(node.drive(), CleanState::quarantined);
+        node.swap();
+        node.expect_the_gone_one_on_record();
+    }
+}
+
+TEST(Identity, a_drive_is_known_by_its_number_though_the_node_was_without_it_meanwhile) {
+    for (const bool old_rows : {false, true}) {
+        Swapped node;
+        node.take_a_lease();
+        if (old_rows) {  // rows of before numbers were kept with the gate
+            for (auto& [key, body] : node.plane.rows)
+                if (const std::size_t at = body.find(",\"identity\""); key.first == Table::gate && at != body.npos)
+                    body.erase(at, body.find('"', at + 13) == body.npos ? 0 : body.find_first_of(",}", at + 13) - at);
+            node.plane.restart(2);
+        } else {
+            node.hello([](GpuNodeStatus& inventory) { inventory.drives.clear(); });
+            ASSERT_TRUE(node.plane.node("n0").status.drives.empty());
+        }
+        node.swap();
+        node.expect_the_gone_one_on_record();
+    }
 }
 
 TEST(Evidence, is_asked_for_again_where_the_node_has_gone_beyond_the_ticket) {

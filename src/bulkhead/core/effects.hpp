@@ -19,6 +19,7 @@ struct Answer {
     std::string body;               // JSON: the decision, the queue, what became of each object
     std::string object;             // JSON: the one object that was asked for, as this command left it
     std::string version;            // of that object
+    std::string note;               // what whoever asked should know besides: a sentence; empty: nothing
     bool created = false;
     bool forbidden = false;  // it is who asks, and not what is asked, that does not do
 };

@@ -45,8 +45,9 @@ void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, U
     Unit& unit = device.units[slice];
     const auto to = lifecycle::next(lifecycle::unit_edges, unit.state, event);
     invariant(to.has_value(), "the gate's table has an edge for what the core does");
+    const bool was_quarantined = unit.state == UnitState::quarantined;
     unit.state = *to;
-    // Whichever way it comes back from there, by a repair or by the end of a legal hold.
+    unit.out_of_use = event == UnitEvent::hold && was_quarantined;
     if (*to == UnitState::quarantined || event == UnitEvent::repair) unit.burn_in = device.kind == UnitKind::memory;
     if (event == UnitEvent::wiped) unit.burn_in = false;
     if (*to == UnitState::dirty) unit.ticket = 0;  // no wipe it had counts any more
@@ -61,6 +62,7 @@ void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, st
     for (std::size_t i = first; i < first + count; ++i) {
         change_unit(turn, node, device, i, UnitEvent::order_wipe);
         device.units[i].ticket = ticket;
+        device.units[i].told = false;
     }
 }
 
@@ -68,6 +70,16 @@ bool under_hold(const Core::State& state, const std::vector<std::string>& tenant
     return std::ranges::any_of(tenants, [&](const std::string& tenant) {
         const auto found = state.tenants.find(tenant);
         return found != state.tenants.end() && found->second.object.status && found->second.object.status->legalHold;
+    });
+}
+
+bool keeps_for_hold(const Core::State& state, NodeRun& node) {
+    const std::vector<Device*> devices = node.devices();
+    return std::ranges::any_of(devices, [&](const Device* device) {
+        return std::ranges::any_of(device->units, [&](const Unit& unit) {
+            return unit.state == UnitState::held ||
+                   (unit.state == UnitState::sanitizing && under_hold(state, unit.tenants));
+        });
     });
 }
 
@@ -93,11 +105,28 @@ void for_each_run(const Device& device, std::size_t first, std::size_t count, au
         while (end < first + count && device.units[end].state == device.units[i].state &&
                device.units[end].lease == device.units[i].lease && device.units[end].ticket == device.units[i].ticket &&
                device.units[end].tenants == device.units[i].tenants &&
-               device.units[end].burn_in == device.units[i].burn_in)
+               device.units[end].burn_in == device.units[i].burn_in &&
+               device.units[end].out_of_use == device.units[i].out_of_use)
             ++end;
         visit(i, end - i);
         i = end;
     }
+}
+
+std::string run_text(const Device& device, std::size_t at, std::size_t size) {
+    return unit_text(device.kind, device.index, static_cast<unsigned>(at), static_cast<unsigned>(size));
+}
+
+void hold_run(Turn& turn, NodeRun& node, Device& device, std::size_t at, std::size_t size) {
+    for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, device, i, UnitEvent::hold);
+    // For those who are under hold, and nobody else who was there.
+    for (const std::string& tenant : device.units[at].tenants)
+        if (under_hold(turn.state, {tenant}))
+            turn.log({.kind = evidence::RecordKind::held,
+                      .actor = "core",
+                      .tenant = tenant,
+                      .node = node.object.metadata.name,
+                      .unit = run_text(device, at, size)});
 }
 
 }  // namespace
@@ -107,19 +136,7 @@ void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first,
         if (device.units[at].state != UnitState::dirty) return;
         // A host that cannot prove what it booted is never clean; it stays with whoever used it.
         if (device.kind == UnitKind::host && !has_verified_reboot(node)) return;
-        if (under_hold(turn.state, device.units[at].tenants)) {
-            for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, device, i, UnitEvent::hold);
-            // For those who are under hold, and nobody else who was there.
-            for (const std::string& tenant : device.units[at].tenants)
-                if (under_hold(turn.state, {tenant}))
-                    turn.log({.kind = evidence::RecordKind::held,
-                              .actor = "core",
-                              .tenant = tenant,
-                              .node = node.object.metadata.name,
-                              .unit = unit_text(device.kind, device.index, static_cast<unsigned>(at),
-                                                static_cast<unsigned>(size))});
-            return;
-        }
+        if (under_hold(turn.state, device.units[at].tenants)) return hold_run(turn, node, device, at, size);
         order_wipe(turn, node, device, at, size);
     });
 }
@@ -128,8 +145,9 @@ void order_wipe_of_all_dirt(Turn& turn, NodeRun& node) {
     for (Device* device : node.devices()) sort_out_dirt(turn, node, *device, 0, device->units.size());
 }
 
-std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
-                                      const std::function<bool(const Device&, const Unit&)>& wanted) {
+namespace {
+
+std::vector<WipeTask> wipes_of(const Core::State& state, NodeRun& node, const auto& wanted) {
     std::vector<WipeTask> tasks;
     for (const Device* device : node.devices())
         for_each_run(*device, 0, device->units.size(), [&](std::size_t at, std::size_t size) {
@@ -145,6 +163,19 @@ std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                              .burn_in = unit.burn_in});
         });
     return tasks;
+}
+
+}  // namespace
+
+std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
+                                      const std::function<bool(const Device&, const Unit&)>& wanted) {
+    return wipes_of(state, node, [&](const Device& device, const Unit& unit) {
+        return !under_hold(state, unit.tenants) && wanted(device, unit);
+    });
+}
+
+Withdraw withdrawal_for(const Core::State& state, NodeRun& node) {
+    return {wipes_of(state, node, [&](const Device&, const Unit& unit) { return under_hold(state, unit.tenants); })};
 }
 
 Release release_of(const Core::State& state, NodeRun& node, Key lease) {
@@ -206,8 +237,15 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     };
     const std::span units = std::span{device->units}.subspan(report.start, report.size);
     if (!std::ranges::all_of(units, awaited)) return;  // an old ticket: whatever it says, it is not about this wipe
-    // The new ticket goes out when orders are next given again: a node that says this every time is not asked at once.
-    if (report.stale) return order_wipe(turn, node, *device, report.start, report.size);
+    if (report.stale) {
+        // The new ticket goes out when orders are next given again: a node that says this every time is not asked at
+        // once. Where a hold has come over it, there is none.
+        const Key lease = units.front().lease;
+        for (std::size_t i = report.start; i < std::size_t{report.start} + report.size; ++i)
+            change_unit(turn, node, *device, i, UnitEvent::doubt);
+        sort_out_dirt(turn, node, *device, report.start, report.size);
+        return settle_lease(turn, lease);
+    }
 
     const auto statement = check_evidence(turn.state, node, *device, report);
     const bool clean =
@@ -247,6 +285,25 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     settle_lease(turn, lease);
 }
 
+namespace {
+
+void end_leases_on(Turn& turn, NodeRun& node, const Device& device, const std::set<Key>& holders,
+                   const std::string& why) {
+    // Whoever shares the device is on it too, though no unit names it.
+    for (const Key key : std::set<Key>{node.leases}) {
+        const auto found = turn.state.leases.find(key);
+        if (found == turn.state.leases.end()) continue;
+        const Part* part = part_on(found->second, node.key);
+        const bool on_it =
+            device.kind == UnitKind::memory &&
+            std::ranges::any_of(part->prepare.gpus, [&](const GpuPart& gpu) { return gpu.gpu == device.index; });
+        if (on_it || holders.contains(key)) end_lease(turn, found->second, fmt::format("a device failed: {}", why));
+    }
+    for (const Key key : holders) settle_lease(turn, key);
+}
+
+}  // namespace
+
 void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report) {
     Device* device = node.device(report.kind, report.device);
     if (device == nullptr) return;
@@ -254,11 +311,17 @@ void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report) {
     std::set<Key> holders;
     bool news = false;
     for (std::size_t i = 0; i < device->units.size(); ++i) {
-        const Unit& unit = device->units[i];
-        if (unit.state == UnitState::quarantined || unit.state == UnitState::held) continue;
+        Unit& unit = device->units[i];
+        if (unit.state == UnitState::quarantined || unit.out_of_use) continue;
+        news = true;
+        if (unit.state == UnitState::held) {  // which it stays: the hold is on what it has, in whatever state
+            unit.out_of_use = true;
+            device->changed = true;
+            turn.changed_nodes.insert(node.key);
+            continue;
+        }
         holders.insert(unit.lease);
         change_unit(turn, node, *device, i, UnitEvent::fault);
-        news = true;
     }
     if (!news) return;
     turn.log({.kind = evidence::RecordKind::quarantined,
@@ -266,35 +329,88 @@ void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report) {
               .node = node.object.metadata.name,
               .unit = unit_text(device->kind, device->index, 0, static_cast<unsigned>(device->units.size())),
               .detail = {{"why", report.why}}});
-    // Whoever shares the device is on it too, though no unit names it.
-    for (const Key key : std::set<Key>{node.leases}) {
-        const auto found = turn.state.leases.find(key);
-        if (found == turn.state.leases.end()) continue;
-        const Part* part = part_on(found->second, node.key);
-        const bool on_it =
-            report.kind == UnitKind::memory &&
-            std::ranges::any_of(part->prepare.gpus, [&](const GpuPart& gpu) { return gpu.gpu == report.device; });
-        if (on_it || holders.contains(key))
-            end_lease(turn, found->second, fmt::format("a device failed: {}", report.why));
-    }
-    for (const Key key : holders) settle_lease(turn, key);
+    end_leases_on(turn, node, *device, holders, report.why);
 }
 
-void hold_tenant(Turn& turn, Tenant& tenant, bool on) {
+// What is known of the index was about the one that is gone. No wipe of this one shows anything of what was on that: so
+// whose it was goes into the log, and what is wiped here, after a repair, is nobody's.
+void replace_device(Turn& turn, NodeRun& node, Device& device, const std::string& by) {
+    const std::string why = fmt::format("{} is in the place of {}", by.substr(0, 64), device.identity.substr(0, 64));
+    std::set<Key> holders;
+    for (std::size_t i = 0; i < device.units.size(); ++i) {
+        const Unit was = device.units[i];
+        Unit& unit = device.units[i];
+        const bool anybodys = was.state == UnitState::reserved || was.state == UnitState::in_use ||
+                              (was.state != UnitState::available && !was.tenants.empty());
+        if (anybodys && was.state == UnitState::held) change_unit(turn, node, device, i, UnitEvent::put_back);
+        if (anybodys && unit.state != UnitState::quarantined) change_unit(turn, node, device, i, UnitEvent::fault);
+        if (unit.state == UnitState::available || unit.state == UnitState::sanitizing)
+            change_unit(turn, node, device, i, UnitEvent::doubt);
+        if (anybodys)
+            for (const std::string& tenant : was.tenants)
+                turn.log({.kind = evidence::RecordKind::quarantined,
+                          .actor = "node:" + node.object.metadata.name,
+                          .tenant = tenant,
+                          .node = node.object.metadata.name,
+                          .lease = was.lease == 0 ? std::string{} : turn.state.lease_name(was.lease),
+                          .unit = run_text(device, i, 1),
+                          .detail = {{"why", why}, {"gone", device.identity.substr(0, 64)}}});
+        if (was.state != UnitState::available) holders.insert(was.lease);
+        unit.tenants.clear();
+        unit.lease = 0;
+        device.changed = true;
+        turn.changed_nodes.insert(node.key);
+    }
+    end_leases_on(turn, node, device, holders, why);
+}
+
+namespace {
+
+void for_each_run_of(Turn& turn, const Tenant& tenant, auto&& visit) {
     for (auto& [key, node] : turn.state.nodes)
         for (Device* device : node.devices())
             for_each_run(*device, 0, device->units.size(), [&](std::size_t at, std::size_t size) {
                 const std::vector<std::string>& tenants = device->units[at].tenants;
-                if (std::ranges::find(tenants, tenant.metadata.name) == tenants.end()) return;
-                const UnitState state = device->units[at].state;
-                if (on && state == UnitState::quarantined) {
-                    for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, *device, i, UnitEvent::hold);
-                } else if (!on && state == UnitState::held && !under_hold(turn.state, tenants)) {
-                    for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, *device, i, UnitEvent::lift);
-                    sort_out_dirt(turn, node, *device, at, size);
-                    send_orders(turn, node);
-                }
+                if (std::ranges::find(tenants, tenant.metadata.name) != tenants.end()) visit(node, *device, at, size);
             });
+}
+
+}  // namespace
+
+std::vector<std::string> hold_tenant(Turn& turn, const Tenant& tenant) {
+    std::set<Key> asked, leases;
+    std::vector<std::string> too_late;
+    for_each_run_of(turn, tenant, [&](NodeRun& node, Device& device, std::size_t at, std::size_t size) {
+        const Unit& unit = device.units[at];
+        if (unit.state == UnitState::quarantined) return hold_run(turn, node, device, at, size);
+        if (unit.state != UnitState::sanitizing) return;
+        if (unit.told) {
+            asked.insert(node.key);
+            too_late.push_back(node.object.metadata.name + "/" + run_text(device, at, size));
+            return;
+        }
+        leases.insert(unit.lease);
+        for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, device, i, UnitEvent::doubt);
+        sort_out_dirt(turn, node, device, at, size);
+    });
+    for (const Key key : asked) send_orders(turn, turn.state.nodes.at(key));
+    for (const Key lease : leases) settle_lease(turn, lease);
+    return too_late;
+}
+
+void lift_hold(Turn& turn, const Tenant& tenant) {
+    std::set<Key> told;
+    for_each_run_of(turn, tenant, [&](NodeRun& node, Device& device, std::size_t at, std::size_t size) {
+        const Unit& unit = device.units[at];
+        if (under_hold(turn.state, unit.tenants)) return;
+        if (unit.state == UnitState::sanitizing) told.insert(node.key);  // it was neither wiped nor given up meanwhile
+        if (unit.state != UnitState::held) return;
+        const UnitEvent event = unit.out_of_use ? UnitEvent::put_back : UnitEvent::lift;
+        for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, device, i, event);
+        sort_out_dirt(turn, node, device, at, size);
+        told.insert(node.key);
+    });
+    for (const Key key : told) send_orders(turn, turn.state.nodes.at(key));
 }
 
 GpuNode shown(const Core::State& state, const NodeRun& node) {

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
 
 #include "bulkhead/core/state.hpp"
 #include "bulkhead/gpu/amd.hpp"
@@ -38,29 +39,21 @@ std::size_t slices_of(const std::string& model) {
     return 1;
 }
 
-void doubt_wipe(Turn& turn, NodeRun& node, Device& device, Key ticket);
-
 // A drive by its serial number, a function by its address: where another one answers to the same index, what we know is
 // about the one that was there. What was clean is wiped again; where somebody's dirt was, it went with the other, and
 // no wipe of this one shows that it is gone: it stays out of use until a person has looked.
 void doubt_who_is_another(Turn& turn, NodeRun& node, std::vector<Device>& list, const std::vector<std::string>& before,
                           const std::vector<std::string>& now) {
-    for (std::size_t i = 0; i < list.size() && i < before.size() && i < now.size(); ++i) {
-        if (before[i] == now[i]) continue;
+    for (std::size_t i = 0; i < list.size() && i < now.size(); ++i) {
         Device& device = list[i];
-        if (std::ranges::any_of(device.units, [](const Unit& unit) {
-                return !unit.tenants.empty() || unit.state == UnitState::reserved || unit.state == UnitState::in_use;
-            }))
-            on_fault_report(
-                turn, node,
-                {.kind = device.kind,
-                 .device = device.index,
-                 .why = fmt::format("{} is in the place of {}", now[i].substr(0, 64), before[i].substr(0, 64))});
-        for (std::size_t at = 0; at < device.units.size(); ++at) {
-            if (device.units[at].state == UnitState::available) change_unit(turn, node, device, at, UnitEvent::doubt);
-            if (device.units[at].state == UnitState::sanitizing)
-                doubt_wipe(turn, node, device, device.units[at].ticket);
-        }
+        const bool known = !device.identity.empty() || i < before.size();
+        const std::string row = device.identity;
+        if (row.empty() && known) device.identity = before[i];  // of a row from before it was kept there
+        if (known && device.identity != now[i]) replace_device(turn, node, device, now[i]);
+        device.identity = now[i];
+        if (row == now[i]) continue;
+        device.changed = true;
+        turn.changed_nodes.insert(node.key);
     }
 }
 
@@ -271,16 +264,30 @@ bool all_heard_of(const Core::State& state) {
     });
 }
 
+// From here on it may know these tickets.
+void remember_told(NodeRun& node, const std::vector<WipeTask>& wipes) {
+    for (const WipeTask& task : wipes)
+        for (Unit& unit : std::span{node.device(task.kind, task.device)->units}.subspan(task.start, task.size))
+            unit.told = true;
+}
+
 }  // namespace
 
 void send(Turn& turn, NodeRun& node, decltype(Order::what) what) {
     if (node.session == 0) return;
     node.sent = turn.now;
+    if (const auto* release = std::get_if<Release>(&what)) remember_told(node, release->wipes);
+    if (const auto* sanitize = std::get_if<Sanitize>(&what)) remember_told(node, sanitize->wipes);
     turn.effects.orders.push_back({node.object.metadata.name, node.session, {turn.state.epoch, std::move(what)}});
 }
 
 void send_orders(Turn& turn, NodeRun& node) {
     if (node.session == 0) return;
+    // Before anything that could make their turn come. An agent that does not know how to do so is told of them no
+    // more: what it has not heard of it does not do.
+    if (Withdraw withdraw = withdrawal_for(turn.state, node);
+        !withdraw.wipes.empty() && node.protocol >= agent_protocol_withdraw)
+        send(turn, node, std::move(withdraw));
     for (const Key key : node.leases) {
         LeaseRun& lease = turn.state.leases.at(key);
         const Part& part = *part_on(lease, node.key);

@@ -18,7 +18,7 @@ struct GateRun {
     lifecycle::UnitState state = lifecycle::UnitState::dirty;
     std::int64_t lease = 0, ticket = 0, leaf = -1;
     std::vector<std::string> tenants;
-    bool burnIn = false;
+    bool burnIn = false, outOfUse = false;
 
     static constexpr void describe(auto&& field) {
         field("count", &GateRun::count, "How many slices.", Rule{.min = 1, .max = 64});
@@ -28,6 +28,7 @@ struct GateRun {
         field("leaf", &GateRun::leaf, "Where the log records that wipe; -1: nowhere.");
         field("tenants", &GateRun::tenants, "Whose dirt is or was on them.");
         field("burnIn", &GateRun::burnIn, "They come out of quarantine, and are to be burnt in.");
+        field("outOfUse", &GateRun::outOfUse, "Held, and quarantined when that ends.");
     }
     friend bool operator==(const GateRun&, const GateRun&) = default;
 };
@@ -39,7 +40,7 @@ struct GateRow {
     std::int64_t device = 0;
     std::vector<GateRun> runs;
     std::vector<std::string> usedBy;
-    std::string draining;
+    std::string draining, identity;
 
     static constexpr void describe(auto&& field) {
         field("node", &GateRow::node, "Key of the node's row.", Rule{.required = true});
@@ -48,6 +49,8 @@ struct GateRow {
         field("runs", &GateRow::runs, "Its units.", Rule{.required = true});
         field("usedBy", &GateRow::usedBy, "Of a host: tenants whose code ran on its kernel.");
         field("draining", &GateRow::draining, "Of a GPU: why nobody new comes to it until it has passed a burn-in.");
+        field("identity", &GateRow::identity,
+              "Serial number of a drive, address of a function: the rest is about the one that has it.");
     }
     friend bool operator==(const GateRow&, const GateRow&) = default;
 };

@@ -37,6 +37,8 @@ struct Unit {
     std::int64_t leaf = -1;
     std::vector<std::string> tenants;  // whose dirt it is: all that had it since it was clean, the last of them last
     bool burn_in = false;              // it comes out of quarantine: its next wipe shows at length that it works
+    bool out_of_use = false;           // held, and quarantined when that ends: it was before, or broke meanwhile
+    bool told = true;                  // its node may know the ticket; false: no order with it has left, surely
     friend bool operator==(const Unit&, const Unit&) = default;
 };
 
@@ -49,6 +51,7 @@ struct Device {
     // Of a GPU: why it takes nobody new. While it does not, only what has passed a burn-in since is available, and the
     // drain is over when all of it is.
     std::string draining = {};
+    std::string identity = {};  // which drive or function this is about; empty: not known, or it has none
 };
 
 struct NodeRun {
@@ -208,12 +211,18 @@ std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                                       const std::function<bool(const Device&, const Unit&)>& wanted);
 Release release_of(const Core::State& state, NodeRun& node, Key lease);              // with the wipes of what it left
 bool under_hold(const Core::State& state, const std::vector<std::string>& tenants);  // any of them
+bool keeps_for_hold(const Core::State& state, NodeRun& node);  // anything: held already, or about to be
 bool has_verified_reboot(const NodeRun& node);
 void add_tenant(Unit& unit, const std::string& tenant);
 void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);  // held, or wiped
 void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report);
 void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report);
-void hold_tenant(Turn& turn, Tenant& tenant, bool on);
+// Wipes of the tenant's that nodes may have begun: all others are stopped. The nodes are asked, and answer by reports.
+std::vector<std::string> hold_tenant(Turn& turn, const Tenant& tenant);
+void lift_hold(Turn& turn, const Tenant& tenant);
+Withdraw withdrawal_for(const Core::State& state, NodeRun& node);  // of wipes that a hold came over
+// Another device answers at the place of this one, which is gone, and with it whatever was on it.
+void replace_device(Turn& turn, NodeRun& node, Device& device, const std::string& by);
 GpuNode shown(const Core::State& state, const NodeRun& node);
 
 // drains.cpp

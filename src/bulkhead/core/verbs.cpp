@@ -1,5 +1,6 @@
 // What whoever runs the fleet commands: drain, freeze, hold, repair, enrol, revoke.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -71,7 +72,18 @@ void on_hold(Turn& turn, const command::Hold& wanted, Answer& answer) {
               .tenant = wanted.tenant,
               .object = "Tenant/" + wanted.tenant,
               .detail = {{"why", wanted.why}}});
-    hold_tenant(turn, tenant, wanted.on);
+    if (!wanted.on) return lift_hold(turn, tenant);
+    const std::vector<std::string> ordered = hold_tenant(turn, tenant);
+    if (ordered.empty()) return;
+    constexpr std::size_t most_named = 8;
+    const auto first = ordered.begin();
+    answer.note = fmt::format(
+        "{} wipes of {} were ordered before and may have begun: {}{}; their nodes are asked not to, and the log says "
+        "of "
+        "each whether it was held or wiped",
+        ordered.size(), wanted.tenant,
+        fmt::join(first, first + static_cast<std::ptrdiff_t>(std::min(ordered.size(), most_named)), ", "),
+        ordered.size() > most_named ? ", ..." : "");
 }
 
 void on_repair(Turn& turn, const command::Repair& wanted, Answer& answer) {

@@ -38,6 +38,16 @@ TEST(UnitTable, what_the_public_reads_is_never_better_than_what_is) {
     EXPECT_EQ(clean_state(UnitState::dirty), CleanState::sanitizing);
 }
 
+TEST(UnitTable, a_legal_hold_of_what_is_out_of_use_leads_back_there_and_repair_alone_leads_out) {
+    EXPECT_EQ(next(unit_edges, UnitState::quarantined, UnitEvent::hold), UnitState::held);
+    EXPECT_EQ(next(unit_edges, UnitState::held, UnitEvent::put_back), UnitState::quarantined);
+    for (const UnitEvent event : every<UnitEvent>())
+        if (const auto to = next(unit_edges, UnitState::quarantined, event)) {
+            EXPECT_TRUE(*to == UnitState::held || event == UnitEvent::repair) << word(event);
+        }
+    EXPECT_FALSE(next(unit_edges, UnitState::sanitizing, UnitEvent::hold)) << "first it is known that no wipe goes on";
+}
+
 TEST(Tables, the_guards_can_see_a_broken_table) {
     constexpr std::array leaky{UnitEdge{UnitState::in_use, UnitEvent::release, UnitState::available},
                                UnitEdge{UnitState::in_use, UnitEvent::release, UnitState::dirty}};

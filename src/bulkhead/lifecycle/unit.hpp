@@ -52,10 +52,11 @@ enum class UnitEvent : std::uint8_t {
     lift,         // the hold is lifted
     repair,       // an operator says it may be wiped again
     doubt,        // its node does not remember the wipe that we do, or says that somebody else was on it
+    put_back,     // the hold is lifted, of what was out of use before it, or broke under it
 };
 constexpr auto words(UnitEvent) {
     return std::to_array<Words>({"order-wipe", "wiped", "wipe-failed", "reserve", "start", "release", "fault", "hold",
-                                 "lift", "repair", "doubt"});
+                                 "lift", "repair", "doubt", "put-back"});
 }
 
 using UnitEdge = Edge<UnitState, UnitEvent>;
@@ -79,6 +80,8 @@ inline constexpr std::array unit_edges{
     UnitEdge{UnitState::dirty, UnitEvent::hold, UnitState::held},
     UnitEdge{UnitState::quarantined, UnitEvent::hold, UnitState::held},
     UnitEdge{UnitState::held, UnitEvent::lift, UnitState::dirty},
+    // A hold is no repair: what nobody has looked at stays out of use.
+    UnitEdge{UnitState::held, UnitEvent::put_back, UnitState::quarantined},
     UnitEdge{UnitState::quarantined, UnitEvent::repair, UnitState::dirty},
 };
 

@@ -92,6 +92,8 @@ Outcome Executor::on_order(Instant now, const Order& order) {
     if (const auto* what = std::get_if<Release>(&order.what)) release(out, *what);
     if (const auto* what = std::get_if<Sanitize>(&order.what))
         for (const WipeTask& task : what->wipes) take_wipe(out, task);
+    if (const auto* what = std::get_if<Withdraw>(&order.what))
+        for (const WipeTask& task : what->wipes) withdraw_wipe(out, task);
     if (const auto* what = std::get_if<TestFabric>(&order.what)) {
         if (what->ticket <= 0)
             out.ignored = fmt::format("{} is no ticket of a test", what->ticket);

@@ -182,6 +182,7 @@ private:
 
     void take_wipe(Outcome& out, const WipeTask& task);
     void refuse_wipe(Outcome& out, const WipeTask& task, std::string why);
+    void withdraw_wipe(Outcome& out, const WipeTask& task);
     std::vector<Key> in_the_way_of(const WipeTask& task) const;
     bool pump_wipes(Instant now, Outcome& out);
     void begin_wipe(Instant now, Outcome& out, Key ticket);

@@ -94,6 +94,23 @@ void Executor::refuse_wipe(Outcome& out, const WipeTask& task, std::string why) 
     report(out, refused);
 }
 
+// Of what was done, what came of it is said once more; of what was begun, when it is over. All else is never done under
+// this ticket: nor when the order comes late, nor when a release comes to it that carries it already.
+void Executor::withdraw_wipe(Outcome& out, const WipeTask& task) {
+    if (!well_formed(task)) return report(out, report_of(task, false, "there is no such thing to wipe"));
+    const auto taken = ledger_.wipes.find(task.ticket);
+    if (taken != ledger_.wipes.end() && taken->second.begun && same_units(taken->second.task, task)) return;
+    if (taken == ledger_.wipes.end() && ledger_.answered.contains(task.ticket)) return take_wipe(out, task);
+    WipeReport withdrawn = report_of(task, false, "it was withdrawn before it was begun");
+    withdrawn.stale = true;
+    // Somebody else's under this ticket, of another life of the control plane, stays as it is.
+    if (taken == ledger_.wipes.end() || same_units(taken->second.task, task)) {
+        wiping_.erase(task.ticket);
+        add(out, journal::WipeAnswered{withdrawn, false});
+    }
+    report(out, withdrawn);
+}
+
 // Leases that keep what the wipe is about: for the host every lease, because a reboot takes VMs along too.
 std::vector<Key> Executor::in_the_way_of(const WipeTask& task) const {
     std::vector<Key> found;

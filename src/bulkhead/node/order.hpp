@@ -100,6 +100,13 @@ struct Sanitize {
     friend bool operator==(const Sanitize&, const Sanitize&) = default;
 };
 
+// A legal hold has come over these wipes: what has not been begun is not done. Each is answered by a report that says
+// so (stale), or by what came of it.
+struct Withdraw {
+    std::vector<WipeTask> wipes;
+    friend bool operator==(const Withdraw&, const Withdraw&) = default;
+};
+
 // Attack your own fences, between functions that nobody has.
 struct TestFabric {
     Key ticket = 0;
@@ -108,7 +115,7 @@ struct TestFabric {
 
 struct Order {
     std::int64_t epoch = 0;
-    std::variant<Prepare, Start, Release, Sanitize, TestFabric> what;
+    std::variant<Prepare, Start, Release, Sanitize, TestFabric, Withdraw> what;
     friend bool operator==(const Order&, const Order&) = default;
 };
 

@@ -52,7 +52,7 @@ struct WipeReport {
     std::uint8_t start = 0, size = 1;
     Key ticket = 0;
     bool verified = false;
-    bool stale = false;  // nothing was tried: the unit has been wiped or used since, and wants a new ticket
+    bool stale = false;  // nothing was tried, nor will be: the unit has been wiped or used since, or it was withdrawn
     std::string why;     // of one that failed, or is stale
     bulkhead::evidence::SignedEvidence evidence;  // a WipeStatement, signed by the node; not of one that is stale
     friend bool operator==(const WipeReport&, const WipeReport&) = default;
@@ -102,10 +102,10 @@ struct OutputPiece {
 inline constexpr std::size_t output_piece_bytes_max = 64 << 10;
 
 // Of what agents and control planes say to each other (wire/agent.proto): 2 brought saved work and output, 3 brought
-// what heartbeats carry, 4 brought who functions are on the fabric, 5 brought tests of the fences. Agents of the two
-// versions before are welcome; 1 was never shipped.
-inline constexpr std::int64_t agent_protocol = 5, agent_protocol_oldest = 3;
-inline constexpr std::int64_t agent_protocol_fabric = 4, agent_protocol_fabric_test = 5;
+// what heartbeats carry, 4 brought who functions are on the fabric, 5 brought tests of the fences, 6 brought wipes that
+// are withdrawn. Agents from 3 on are welcome.
+inline constexpr std::int64_t agent_protocol = 6, agent_protocol_oldest = 3;
+inline constexpr std::int64_t agent_protocol_fabric = 4, agent_protocol_fabric_test = 5, agent_protocol_withdraw = 6;
 
 // What a node knows of itself when a session opens: all that a control plane restored from an old backup must learn.
 struct KnownLease {

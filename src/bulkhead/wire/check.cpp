@@ -157,6 +157,8 @@ void look_at(Objections& out, const Release& release) {
 
 void look_at(Objections& out, const Sanitize& sanitize) { look_at(out, sanitize.wipes); }
 
+void look_at(Objections& out, const Withdraw& withdraw) { look_at(out, withdraw.wipes); }
+
 void look_at(Objections& out, const TestFabric& test) { out.number("the ticket of a test", test.ticket, {1}); }
 
 void look_at(Objections& out, const NumberedOrder& order) {

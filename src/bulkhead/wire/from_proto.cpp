@@ -156,6 +156,12 @@ Order get(Reading& in, proto::Order& from) {
             to.what = Sanitize{get(in, *sanitize.mutable_wipes())};
             break;
         }
+        case proto::Order::kWithdraw: {
+            proto::Withdraw& withdraw = *from.mutable_withdraw();
+            in.known(withdraw);
+            to.what = Withdraw{get(in, *withdraw.mutable_wipes())};
+            break;
+        }
         case proto::Order::kTestFabric:
             to.what = TestFabric{in.known(from.test_fabric()).ticket()};
             break;

@@ -103,7 +103,7 @@ private:
                 .pkey = static_cast<std::uint16_t>(rng_.below(65536))};
     }
     decltype(Order::what) order() {
-        switch (rng_.below(5)) {
+        switch (rng_.below(6)) {
             case 0: {
                 Prepare prepare{number(), words(), words(), any<Mechanism>(), any<Tier>(), {}, {}, {}, {}, {}};
                 for (std::size_t i = few(); i > 0; --i)
@@ -125,6 +125,8 @@ private:
                 return Release{number(), wipes(), rng_.chance(500)};
             case 3:
                 return TestFabric{1 + number() / 2};
+            case 4:
+                return Withdraw{wipes()};
             default:
                 return Sanitize{wipes()};
         }
@@ -289,7 +291,7 @@ proto::GpuSample& sampled_in(proto::AgentMessage& message) {
 
 // What an earlier version says is heard; what it does not know is not said to it (heartbeats go one way).
 TEST(Message, an_agent_of_an_earlier_version_is_understood) {
-    static_assert(protocol_newest - protocol_oldest == 2, "N, N-1 and N-2");
+    static_assert(protocol_newest - protocol_oldest >= 2, "N, N-1 and N-2 at least");
     proto::AgentMessage older = hello();
     older.mutable_hello()->set_protocol(protocol_oldest);
     const auto read = decode_agent_message(bytes_of(older));
@@ -310,7 +312,7 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
     const Row rows[] = {
         {"nothing at all", "says nothing", [](auto&) {}},
         {"an empty report", "says nothing", [](auto& m) { m.mutable_report()->set_number(1); }},
-        {"a protocol of the future", "speaks protocol 6",
+        {"a protocol of the future", "speaks protocol 7",
          [](auto& m) { (m = hello()).mutable_hello()->set_protocol(agent_protocol + 1); }},
         {"no protocol", "speaks protocol 0", [](auto& m) { (m = hello()).mutable_hello()->clear_protocol(); }},
         {"no inventory", "not a JSON object", [](auto& m) { m = hello(""); }},

@@ -86,6 +86,8 @@ void put(const Sanitize& from, proto::Order& order) {
     put(from.wipes, *to.mutable_wipes());
 }
 
+void put(const Withdraw& from, proto::Order& order) { put(from.wipes, *order.mutable_withdraw()->mutable_wipes()); }
+
 void put(const TestFabric& from, proto::Order& order) { order.mutable_test_fabric()->set_ticket(from.ticket); }
 
 void put(const evidence::SignedEvidence& from, proto::SignedEvidence& to) {

@@ -1,0 +1,243 @@
+// A legal hold stops every wipe that can still be stopped, says which could not be, and repairs nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "bulkhead/core/plane_test.hpp"
+
+namespace bulkhead {
+namespace {
+
+using testing::HasSubstr;
+
+// A tenant's GPU and drive on the only node there is, and a lease of them that ends.
+struct HeldNode {
+    HeldNode() {
+        const std::string objects = "apiVersion: bulkhead.dev/v1alpha1\n";
+        EXPECT_TRUE(plane.apply(objects + "kind: Tenant\nmetadata: {name: acme}\nspec: {class: research}\n").outcome);
+        EXPECT_TRUE(plane
+                        .apply(objects + "kind: GpuWorkload\nmetadata: {name: train}\nspec: {tenant: acme, "
+                                         "gpu: {count: 1, mechanism: whole}, storage: {localNvme: 1Gi}}\n")
+                        .outcome);
+        plane.settle();
+        EXPECT_EQ(drive(), CleanState::in_use);
+        wiped_before = plane.logged("wiped");
+    }
+    CleanState drive() const { return plane.node("n0").status.drives.at(0).state; }
+    bool kept() const {
+        const NodeModel& model = plane.nodes.at("n0")->model;
+        return model.read({UnitKind::memory, 0, 0}) != 0 && model.read({UnitKind::drive, 0, 0}) != 0;
+    }
+    int wiped() const { return plane.logged("wiped") - wiped_before; }
+    void silence() {
+        plane.nodes["n0"]->reachable = false;
+        plane.event(AgentGone{"n0", std::exchange(plane.nodes["n0"]->session, 0)});
+    }
+    void lose_orders() { plane.nodes["n0"]->reachable = false; }
+    void come_back() {
+        plane.nodes["n0"]->reachable = true;
+        plane.hello("n0");
+        plane.settle(60);
+    }
+    void end_lease() { EXPECT_TRUE(plane.remove(ObjectKind::workload, "train").outcome); }
+    Answer hold(bool on = true) {
+        Answer answer = plane.ask(command::Hold{.tenant = "acme", .on = on, .why = "court order"});
+        EXPECT_TRUE(answer.outcome);
+        return answer;
+    }
+    void repair() {
+        EXPECT_TRUE(
+            plane.ask(command::Repair{.node = "n0", .kind = UnitKind::drive, .device = 0, .why = "looked"}).outcome);
+        plane.settle();
+    }
+    bool was_told(auto&& wanted) const {
+        return std::ranges::any_of(plane.orders, [&](const Order& order) { return wanted(order); });
+    }
+    void expect_kept_until_lifted() {
+        EXPECT_TRUE(kept());
+        EXPECT_EQ(wiped(), 0);
+        EXPECT_EQ(plane.logged("held"), 3) << "the tenant, its GPU, its drive";
+        EXPECT_EQ(drive(), CleanState::quarantined);
+        EXPECT_TRUE(plane.core->snapshot().leases.empty()) << "which waits for nothing";
+        hold(false);
+        plane.settle(60);
+        EXPECT_FALSE(kept());
+        EXPECT_EQ(wiped(), 2);
+        EXPECT_EQ(drive(), CleanState::available);
+    }
+
+    Plane plane{1};
+    int wiped_before = 0;
+};
+
+bool orders_wipes(const Order& order) {
+    if (const auto* release = std::get_if<Release>(&order.what)) return !release->wipes.empty();
+    return std::holds_alternative<Sanitize>(order.what);
+}
+bool withdraws(const Order& order) { return std::holds_alternative<Withdraw>(order.what); }
+
+TEST(Hold, stops_at_once_what_no_node_was_told_of) {
+    HeldNode node;
+    node.silence();
+    node.end_lease();
+    EXPECT_EQ(node.drive(), CleanState::sanitizing);
+    EXPECT_EQ(node.hold().note, "") << "nothing had left";
+    EXPECT_EQ(node.drive(), CleanState::quarantined) << "kept";
+    node.plane.orders.clear();
+    node.come_back();
+    EXPECT_FALSE(node.was_told(orders_wipes));
+    EXPECT_FALSE(node.was_told(withdraws));
+    node.expect_kept_until_lifted();
+}
+
+TEST(Hold, asks_the_node_where_a_restart_has_forgotten_whether_it_was_told) {
+    HeldNode node;
+    node.silence();
+    node.end_lease();
+    node.plane.restart(2);
+    EXPECT_THAT(node.hold().note, HasSubstr("2 wipes of acme"));
+    EXPECT_EQ(node.drive(), CleanState::sanitizing);
+    node.plane.restart(3);  // also when the hold is older than the process
+    node.plane.orders.clear();
+    node.come_back();
+    EXPECT_TRUE(node.was_told(withdraws));
+    EXPECT_FALSE(node.was_told(orders_wipes));
+    node.expect_kept_until_lifted();
+}
+
+TEST(Hold, is_answered_by_a_node_that_never_got_the_order) {
+    HeldNode node;
+    node.lose_orders();
+    node.end_lease();
+    ASSERT_TRUE(node.was_told(orders_wipes));
+    const std::string note = node.hold().note;
+    EXPECT_THAT(note, HasSubstr("n0/gpu0"));
+    EXPECT_THAT(note, HasSubstr("n0/drive0"));
+    node.plane.orders.clear();
+    node.come_back();
+    EXPECT_FALSE(node.was_told(orders_wipes)) << "which it would carry out, if the one before was lost";
+    node.expect_kept_until_lifted();
+}
+
+TEST(Hold, that_came_too_late_leaves_a_wipe_on_record_as_a_wipe) {
+    HeldNode node;
+    Plane::Node& n0 = *node.plane.nodes["n0"];
+    node.end_lease();
+    ASSERT_FALSE(node.kept());
+    ASSERT_EQ(node.wiped(), 2);
+    n0.reachable = true;
+    EXPECT_EQ(node.hold().note, "");
+    EXPECT_EQ(node.plane.logged("held"), 1) << "the tenant: there is nothing of it left to keep";
+}
+
+TEST(Hold, withholds_from_an_old_agent_what_it_may_not_have_heard) {
+    HeldNode node;
+    node.lose_orders();
+    node.end_lease();
+    node.hold();
+    Plane::Node& n0 = *node.plane.nodes["n0"];
+    node.plane.orders.clear();
+    n0.reachable = true;
+    Hello hello = n0.executor->hello(n0.model.inventory(), n0.model.boot_id());
+    hello.protocol = agent_protocol_withdraw - 1;
+    n0.session += 1'000;
+    node.plane.event(AgentHello{"n0", n0.session, hello});
+    node.plane.settle(60);
+    EXPECT_FALSE(node.was_told(withdraws)) << "a word that it does not know";
+    EXPECT_FALSE(node.was_told(orders_wipes));
+    EXPECT_TRUE(node.kept());
+    node.hold(false);
+    node.plane.settle(60);
+    EXPECT_FALSE(node.kept());
+    EXPECT_EQ(node.drive(), CleanState::available);
+}
+
+TEST(Hold, is_no_repair_of_what_was_out_of_use) {
+    HeldNode node;
+    node.plane.fault("n0", {.kind = UnitKind::drive, .device = 0, .why = "is gone from this machine"});
+    node.end_lease();
+    node.plane.settle();
+    ASSERT_EQ(node.drive(), CleanState::quarantined);
+    node.hold();
+    node.plane.restart(2);
+    node.plane.hello("n0");
+    node.hold(false);
+    node.plane.settle(60);
+    EXPECT_EQ(node.drive(), CleanState::quarantined) << "nobody has looked at it";
+    EXPECT_EQ(node.plane.logged("released-from-quarantine"), 0);
+    node.repair();
+    EXPECT_EQ(node.drive(), CleanState::available);
+    EXPECT_EQ(node.plane.logged("released-from-quarantine"), 1);
+}
+
+TEST(Hold, of_what_breaks_meanwhile_ends_in_quarantine) {
+    HeldNode node;
+    node.hold();
+    node.end_lease();
+    node.plane.settle();
+    const int quarantined = node.plane.logged("quarantined");
+    node.plane.fault("n0", {.kind = UnitKind::drive, .device = 0, .why = "is gone from this machine"});
+    node.plane.hello("n0");
+    EXPECT_EQ(node.plane.logged("quarantined"), quarantined + 1) << "once";
+    EXPECT_FALSE(
+        node.plane.ask(command::Repair{.node = "n0", .kind = UnitKind::drive, .device = 0, .why = "x"}).outcome)
+        << "while it is held";
+    node.hold(false);
+    node.plane.settle(60);
+    EXPECT_EQ(node.drive(), CleanState::quarantined);
+    node.repair();
+    EXPECT_EQ(node.drive(), CleanState::available);
+}
+
+// The next tenant wants a kernel that the one before it was not on; the GPU beside keeps what a court wants.
+TEST(Hold, keeps_a_node_from_being_rebooted_under_what_it_keeps) {
+    Plane plane{1};
+    const auto run = [&](const std::string& tenant, const std::string& more) {
+        const std::string objects = "apiVersion: bulkhead.dev/v1alpha1\n";
+        EXPECT_TRUE(
+            plane.apply(objects + "kind: Tenant\nmetadata: {name: " + tenant + "}\nspec: {class: research}\n").outcome);
+        EXPECT_TRUE(plane
+                        .apply(objects + "kind: GpuWorkload\nmetadata: {name: of-" + tenant +
+                               "}\nspec: {tenant: " + tenant + ", gpu: {count: 1, mechanism: whole}" + more + "}\n")
+                        .outcome);
+        plane.settle();
+        return plane.workload("of-" + tenant).status->phase;
+    };
+    ASSERT_EQ(run("acme", ", isolation: {tier: vm}"), WorkloadPhase::running);
+    ASSERT_TRUE(plane.ask(command::Hold{.tenant = "acme", .why = "court order"}).outcome);
+    ASSERT_TRUE(plane.remove(ObjectKind::workload, "of-acme").outcome);
+    ASSERT_EQ(run("beta", ""), WorkloadPhase::running);
+    ASSERT_TRUE(plane.remove(ObjectKind::workload, "of-beta").outcome);
+    plane.settle();
+    const std::int64_t boots = plane.nodes["n0"]->model.boots();
+    EXPECT_EQ(run("gamma", ""), WorkloadPhase::pending);
+    plane.settle(60);
+    EXPECT_EQ(plane.nodes["n0"]->model.boots(), boots);
+    ASSERT_TRUE(plane.ask(command::Hold{.tenant = "acme", .on = false, .why = "done"}).outcome);
+    plane.settle(120);
+    EXPECT_EQ(plane.nodes["n0"]->model.boots(), boots + 1);
+    EXPECT_EQ(plane.workload("of-gamma").status->phase, WorkloadPhase::running);
+}
+
+// Rows of before: without what was added to them.
+TEST(Hold, of_an_older_version_is_lifted_as_that_one_did) {
+    HeldNode node;
+    node.hold();
+    node.end_lease();
+    node.plane.settle();
+    for (auto& [key, body] : node.plane.rows)
+        if (key.first == Table::gate) {
+            EXPECT_EQ(body.find("outOfUse"), std::string::npos);
+            body = std::regex_replace(body, std::regex{R"(,"identity":"[^"]*")"}, "");
+        }
+    node.plane.restart(2);
+    node.plane.hello("n0");
+    node.hold(false);
+    node.plane.settle(60);
+    EXPECT_EQ(node.drive(), CleanState::available);
+    EXPECT_EQ(node.wiped(), 2);
+}
+
+}  // namespace
+}  // namespace bulkhead
