@@ -353,7 +353,8 @@ TEST_F(NodeDrives, a_serial_number_that_is_a_path_is_refused) {
 }
 
 TEST_F(NodeDrives, who_holds_a_drive_open_is_waited_for_by_the_clock) {
-    machine_.link("proc/77/fd/3", "/dev/nvme1n1");
+    machine_.put("sys/class/nvme-generic/ng1n1/dev", "1:3");
+    machine_.link("proc/77/fd/3", "/dev/null");  // which has that number
     std::chrono::steady_clock::time_point now{};
     settings_.clock.now = [&] { return now += std::chrono::seconds{3}; };  // each look takes its time
     int slept = 0;

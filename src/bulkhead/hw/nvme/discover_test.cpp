@@ -1,6 +1,14 @@
 #include "bulkhead/hw/nvme/discover.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "bulkhead/hw/nvme/in_use.hpp"
 #include "bulkhead/hw/nvme/tree_test.hpp"
@@ -109,12 +117,13 @@ TEST(InUse, every_way_of_using_a_drive_is_seen) {
         {"sys/block/nvme5n1/holders/md127", "", false, "nvme5n1 is part of md127"},
         {"proc/swaps", "Filename Type\n/dev/nvme5n1 partition 1 0 -2", false, "nvme5n1 is swap"},
         {"sys/block/loop3/loop/backing_file", "/dev/nvme5n1", false, "nvme5n1 is what loop3 reads"},
-        {"proc/77/fd/3", "/dev/nvme5n1", true, "nvme5n1 is open in process 77"},
-        {"proc/77/fd/4", "/dev/ng5n1", true, "nvme5n1 is open in process 77"},
+        {"proc/77/fd/4", "/dev/null", true, "nvme5n1 is open in process 77"},  // 1:3, as its generic device here
         {"proc/77/mountinfo", "1 1 0:44 / /pool rw - btrfs /dev/nvme5n1 rw", false, "nvme5n1 is mounted on /pool"},
     };
     for (const Row& row : rows) {
         UnpackedTree machine{"server"};
+        machine.put("sys/class/nvme-generic/ng5n1/dev", "1:3");
+        machine.put("proc/filesystems", "nodev\ttmpfs\n\tbtrfs");
         if (row.is_link)
             machine.link(row.path, row.content);
         else
@@ -123,6 +132,65 @@ TEST(InUse, every_way_of_using_a_drive_is_seen) {
         ASSERT_EQ(users.size(), 1u) << row.says;
         EXPECT_THAT(users[0], HasSubstr(row.says));
     }
+}
+
+TEST(InUse, an_open_block_device_is_known_by_its_number_whatever_its_name) {
+    UnpackedTree machine{"server"};
+    const std::string node = machine.folder() / "any-name";
+    if (::mknod(node.c_str(), S_IFBLK | 0600, ::makedev(259, 6)) != 0)
+        GTEST_SKIP() << "a device node needs root: " << std::strerror(errno);
+    machine.link("proc/77/fd/3", node);
+    machine.put("proc/77/comm", "dd");
+    EXPECT_THAT(users_of(machine.tree(), drive_named(machine, "TENANT-A")),
+                ElementsAre("nvme5n1 is open in process 77 (dd)"));
+    EXPECT_THAT(users_of(machine.tree(), drive_named(machine, "TENANT-B")),
+                ::testing::Not(::testing::Contains(HasSubstr("77"))));
+}
+
+// Else one tenant keeps the drives of all others from being wiped or lent.
+TEST(InUse, nobody_makes_a_drive_look_used_by_giving_something_its_name) {
+    struct Row {
+        std::string says, path, content;
+        bool is_link;
+    };
+    UnpackedTree machine{"server"};
+    const std::string file = machine.folder() / "dev/shm/nvme5n1", generic = machine.folder() / "dev/shm/ng5n1";
+    machine.put("dev/shm/nvme5n1", "a regular file");
+    machine.put("dev/shm/ng5n1", "a regular file");
+    machine.put("sys/class/nvme-generic/ng5n1/dev", "1:3");
+    machine.put("proc/filesystems", "nodev\ttmpfs\nnodev\tfuse\n\tbtrfs\n\tfuseblk");
+    const Row rows[] = {
+        {"a file of that name", "proc/77/fd/3", file, true},
+        {"one named as its generic device", "proc/77/fd/4", generic, true},
+        {"a file that is in another mount namespace's /dev/shm", "proc/77/fd/5", "/dev/shm/nvme5n1", true},
+        {"a name in /dev behind which there is no device", "proc/77/fd/6", "/dev/nvme5n1", true},
+        {"another character device", "proc/77/fd/7", "/dev/zero", true},
+        {"tmpfs has any source", "proc/77/mountinfo", "1 1 0:44 / /x rw - tmpfs /dev/nvme5n1 rw", false},
+        {"a fuse too", "proc/78/mountinfo", "1 1 0:45 / /x rw - fuse.btrfs /dev/nvme5n1 rw", false},
+        {"a name below /dev", "proc/79/mountinfo", "1 1 0:46 / /x rw - btrfs /dev/shm/nvme5n1 rw", false},
+        {"swap in a file of that name", "proc/swaps", "Filename Type\n/dev/shm/nvme5n1 file 1 0 -2", false},
+        {"a loop device over such a file", "sys/block/loop3/loop/backing_file", "/dev/shm/nvme5n1", false},
+    };
+    for (const Row& row : rows) {
+        if (row.is_link)
+            machine.link(row.path, row.content);
+        else
+            machine.put(row.path, row.content);
+        EXPECT_THAT(users_of(machine.tree(), drive_named(machine, "TENANT-A")), IsEmpty()) << row.says;
+    }
+}
+
+TEST(InUse, a_file_in_shared_memory_with_a_drives_name_that_a_process_holds_open_is_no_user) {
+    UnpackedTree machine{"server"};
+    const std::string named = "/dev/shm/nvme5n1";  // as a tenant would; taken only where nobody has it
+    const int file = ::open(named.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) GTEST_SKIP() << named << ": " << std::strerror(errno);
+    Tree tree = machine.tree();
+    tree.proc = "/proc";  // this machine's processes, with this one among them
+    const auto users = users_of(tree, drive_named(machine, "TENANT-A"));
+    ::close(file);
+    ::unlink(named.c_str());
+    EXPECT_THAT(users, ::testing::Not(::testing::Contains(HasSubstr(fmt::format("process {} ", ::getpid())))));
 }
 
 }  // namespace

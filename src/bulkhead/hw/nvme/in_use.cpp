@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct Mount {
     DeviceNumber device;
-    std::string at, source;
+    std::string at, type, source;
 };
 
 // mountinfo: id parent major:minor root point options [fields] - type source options
@@ -34,41 +34,45 @@ std::vector<Mount> parse_mounts(const std::string& text) {
         while (words >> word && word != "-") {
         }
         words >> type >> source;
-        if (const auto number = parse_device_number(device)) mounts.push_back({*number, at, source});
+        if (const auto number = parse_device_number(device)) mounts.push_back({*number, at, type, source});
     }
     return mounts;
 }
 
 std::string last_word(std::string_view path) { return std::string{path.substr(path.rfind('/') + 1)}; }
 
-// Devices of one drive: its namespaces and their partitions, by number and by name.
+// Devices of one drive: its namespaces and their partitions. By number wherever there is one: anybody may give a file
+// of his own a drive's name (/dev/shm is everybody's), and nobody but the kernel gives it a number.
 class Devices {
 public:
-    explicit Devices(const Drive& drive) {
+    Devices(const Tree& tree, const Drive& drive) {
         for (const NamespaceBlock& one : drive.namespaces) {
             add(one.device);
-            names_["ng" + one.device.name.substr(4)] = one.device.name;  // the same without a block layer
+            // The same without a block layer: ng0n1.
+            const std::string generic = "ng" + one.device.name.substr(std::string_view{"nvme"}.size());
+            if (const auto number =
+                    parse_device_number(first_line_of(tree.sys + "/class/nvme-generic/" + generic + "/dev")))
+                generics_[*number] = one.device.name;
             for (const BlockDevice& part : one.partitions) add(part);
         }
     }
-    const std::string* by(DeviceNumber number) const {
-        const auto found = numbers_.find(number);
-        return found != numbers_.end() ? &found->second : nullptr;
-    }
-    const std::string* by_path(std::string_view path) const {
-        if (!path.starts_with("/dev/")) return nullptr;
-        const auto found = names_.find(last_word(path));
-        return found != names_.end() ? &found->second : nullptr;
-    }
-    const std::map<DeviceNumber, std::string>& numbers() const { return numbers_; }
+    const std::string* by(DeviceNumber number) const { return name_in(blocks_, number); }
+    const std::string* by_generic(DeviceNumber number) const { return name_in(generics_, number); }
+    // What the kernel tells by name alone, and only of what root has set up.
+    const std::string* by_path(std::string_view path) const { return name_in(paths_, std::string{path}); }
 
 private:
-    void add(const BlockDevice& device) {
-        numbers_[{device.major, device.minor}] = device.name;
-        names_[device.name] = device.name;
+    template <class Key>
+    static const std::string* name_in(const std::map<Key, std::string>& names, const Key& key) {
+        const auto found = names.find(key);
+        return found != names.end() ? &found->second : nullptr;
     }
-    std::map<DeviceNumber, std::string> numbers_;
-    std::map<std::string, std::string> names_;
+    void add(const BlockDevice& device) {
+        blocks_[{device.major, device.minor}] = device.name;
+        paths_["/dev/" + device.name] = device.name;
+    }
+    std::map<DeviceNumber, std::string> blocks_, generics_;
+    std::map<std::string, std::string> paths_;
 };
 
 std::vector<std::string> processes(const Tree& tree) {
@@ -77,7 +81,21 @@ std::vector<std::string> processes(const Tree& tree) {
     return found;
 }
 
+// Kinds of file systems for whose mounts the source is anybody's text: those that need no device. Among them are all
+// that a user may mount in a user namespace of his own.
+std::set<std::string> kinds_without_device(const Tree& tree) {
+    std::set<std::string> kinds;
+    std::istringstream lines{text_of(tree.proc + "/filesystems")};
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words{line};
+        std::string nodev, kind;
+        if (words >> nodev >> kind && nodev == "nodev") kinds.insert(kind);
+    }
+    return kinds;
+}
+
 void look_at_mounts(const Tree& tree, const Devices& devices, std::vector<std::string>& users) {
+    const std::set<std::string> without = kinds_without_device(tree);
     std::set<std::string> seen;  // namespaces: most processes share one
     for (const std::string& process : processes(tree)) {
         const std::string folder = tree.proc + "/" + process;
@@ -85,7 +103,9 @@ void look_at_mounts(const Tree& tree, const Devices& devices, std::vector<std::s
         if (!space.empty() && !seen.insert(space).second) continue;
         for (const Mount& mount : parse_mounts(text_of(folder + "/mountinfo"))) {
             const std::string* name = devices.by(mount.device);
-            if (name == nullptr) name = devices.by_path(mount.source);  // file systems of several devices
+            // File systems of several devices have numbers of their own. "fuse.x" is a fuse.
+            if (name == nullptr && !without.contains(mount.type.substr(0, mount.type.find('.'))))
+                name = devices.by_path(mount.source);
             if (name != nullptr)
                 users.push_back(fmt::format("{} is mounted on {} (of process {})", *name, mount.at, process));
         }
@@ -98,13 +118,12 @@ void look_at_files(const Tree& tree, const Devices& devices, std::vector<std::st
         for (const std::string& number : names_in(folder)) {
             const std::string path = folder + "/" + number;
             struct statx file{};
-            std::error_code failed;
-            const std::string* name = nullptr;
             // Nobody is asked who might not answer, as the server of a file system that is away.
-            if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &file) == 0 &&
-                S_ISBLK(file.stx_mode))
-                name = devices.by({file.stx_rdev_major, file.stx_rdev_minor});
-            if (name == nullptr) name = devices.by_path(fs::read_symlink(path, failed).string());
+            if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &file) != 0) continue;
+            const DeviceNumber device{file.stx_rdev_major, file.stx_rdev_minor};
+            const std::string* name = nullptr;
+            if (S_ISBLK(file.stx_mode)) name = devices.by(device);
+            if (S_ISCHR(file.stx_mode)) name = devices.by_generic(device);
             if (name == nullptr) continue;
             users.push_back(fmt::format("{} is open in process {} ({})", *name, process,
                                         first_line_of(tree.proc + "/" + process + "/comm")));
@@ -145,7 +164,7 @@ void add_disks(const Tree& tree, const std::string& folder, std::set<std::string
 
 std::vector<std::string> users_of(const Tree& tree, const Drive& drive) {
     std::vector<std::string> users;
-    const Devices devices{drive};
+    const Devices devices{tree, drive};
     for (const NamespaceBlock& one : drive.namespaces) {
         std::vector<std::string> all{one.device.name};
         for (const BlockDevice& part : one.partitions) all.push_back(part.name);
