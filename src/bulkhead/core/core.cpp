@@ -58,6 +58,7 @@ std::string gate_body(const NodeRun& node, const Device& device) {
     }
     if (device.kind == UnitKind::host) row.usedBy = {node.host_used_by.begin(), node.host_used_by.end()};
     row.draining = device.draining;
+    row.why = device.why;
     return to_compact_json(row);
 }
 
@@ -137,7 +138,7 @@ void forget_what_the_gate_knows(GpuNodeStatus& status) {
     for (NodeGpus& gpus : status.gpus) gpus.slices.clear(), gpus.draining.clear();
     status.phase.reset();
     status.host.reset();
-    for (NodeDrive& drive : status.drives) drive.state = CleanState{}, drive.lease.clear();
+    for (NodeDrive& drive : status.drives) drive.state = CleanState{}, drive.lease.clear(), drive.why.clear();
     for (NodeFunction& function : status.functions) function.state = CleanState{}, function.lease.clear();
 }
 
@@ -211,7 +212,8 @@ void place_gate(Core::State& state, Key row, const GateRow& gate) {
                   .kind = gate.kind,
                   .index = static_cast<std::uint16_t>(gate.device),
                   .units = {},
-                  .draining = gate.draining};
+                  .draining = gate.draining,
+                  .why = gate.why};
     for (const GateRun& run : gate.runs)
         for (std::int64_t i = 0; i < run.count; ++i)
             device.units.push_back({.state = run.state,

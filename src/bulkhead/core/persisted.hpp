@@ -39,7 +39,7 @@ struct GateRow {
     std::int64_t device = 0;
     std::vector<GateRun> runs;
     std::vector<std::string> usedBy;
-    std::string draining;
+    std::string draining, why;
 
     static constexpr void describe(auto&& field) {
         field("node", &GateRow::node, "Key of the node's row.", Rule{.required = true});
@@ -48,6 +48,7 @@ struct GateRow {
         field("runs", &GateRow::runs, "Its units.", Rule{.required = true});
         field("usedBy", &GateRow::usedBy, "Of a host: tenants whose code ran on its kernel.");
         field("draining", &GateRow::draining, "Of a GPU: why nobody new comes to it until it has passed a burn-in.");
+        field("why", &GateRow::why, "Of a drive: why it went out of use; until it is wiped.");
     }
     friend bool operator==(const GateRow&, const GateRow&) = default;
 };
