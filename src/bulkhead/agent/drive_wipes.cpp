@@ -45,7 +45,7 @@ void describe(OperationResult& result, const nvme::Drive& drive, const nvme::Era
 
 OperationResult Drives::wipe(const Wipe& what) {
     const auto refused = [&](const Error& error) {
-        OperationResult result{.ok = false, .why = error.what, .untouched = true};
+        OperationResult result{.ok = false, .why = with_remedy(error), .untouched = true};
         result.device_identity = serial_of(what.device).value_or("");
         return result;
     };

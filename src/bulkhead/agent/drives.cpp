@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "bulkhead/agent/disk.hpp"
+#include "bulkhead/agent/drive_rules.hpp"
 #include "bulkhead/hw/nvme/in_use.hpp"
 
 namespace bulkhead::agent {
@@ -47,6 +48,10 @@ Result<std::vector<nvme::Drive>> tenant_drives(const DriveSettings& settings) {
 }
 
 }  // namespace
+
+std::string with_remedy(const Error& error) {
+    return error.remedy.empty() ? error.what : fmt::format("{}; {}", error.what, error.remedy);
+}
 
 bool is_tenant_drive(const nvme::Drive& drive, std::span<const std::string> list) {
     return std::ranges::any_of(list, [&](const std::string& named) {
@@ -111,6 +116,14 @@ Result<> Drives::keep_places(const std::string& folder, std::span<const Place> p
     return sync_directory(path);
 }
 
+Result<> Drives::tell_udev(const DriveSettings& settings, std::span<const Place> places) {
+    if (settings.udev.empty()) return {};
+    std::vector<std::string> serials;
+    serials.reserve(places.size());
+    for (const Place& place : places) serials.push_back(place.serial);
+    return keep_drive_rules(settings.udev, settings.folder, serials);
+}
+
 Result<std::unique_ptr<Drives>> Drives::open(DriveSettings settings) {
     auto list = expand_drive_list(settings.tenant);
     if (!list) return std::unexpected(list.error());
@@ -140,6 +153,7 @@ Result<std::unique_ptr<Drives>> Drives::open(DriveSettings settings) {
     }
     if (changed)
         if (auto kept = keep_places(settings.folder, places); !kept) return std::unexpected(kept.error());
+    if (auto told = tell_udev(settings, places); !told) return std::unexpected(told.error());
     return std::unique_ptr<Drives>{new Drives{std::move(settings), std::move(places), std::move(locks)}};
 }
 
@@ -160,7 +174,7 @@ bool Drives::take_in_new() {
         if (!held) continue;
         std::vector<Place> places = places_;
         places.push_back({drive.serial, static_cast<std::int64_t>(drive.bytes())});
-        if (!keep_places(settings_.folder, places)) continue;
+        if (!keep_places(settings_.folder, places) || !tell_udev(settings_, places)) continue;
         places_ = std::move(places);
         locks_.push_back(*std::move(held));
         newcomers_.erase(drive.serial);
@@ -246,17 +260,21 @@ Result<> Drives::wait_until_free(const nvme::Drive& drive) const {
 
 OperationResult Drives::attach(const AttachDrive& what) {
     const auto drive = find(what.drive);
-    if (!drive) return {.ok = false, .why = drive.error().what};
+    if (!drive) return {.ok = false, .why = with_remedy(drive.error())};
     if (drive->namespaces.empty())
-        return {.ok = false, .why = fmt::format("{} has no namespace with a block device", drive->serial)};
-    if (const auto is_free = wait_until_free(*drive); !is_free) return {.ok = false, .why = is_free.error().what};
+        return {.ok = false,
+                .why = fmt::format("{} has no namespace with a block device; make one, or take it out of the fleet",
+                                   drive->serial)};
+    if (const auto is_free = wait_until_free(*drive); !is_free)
+        return {.ok = false, .why = with_remedy(is_free.error())};
     return {.ok = true};
 }
 
 OperationResult Drives::detach(const DetachDrive& what) {
     const auto drive = find(what.drive);
     if (!drive) return {.ok = true};  // nobody has what is not there
-    if (const auto is_free = wait_until_free(*drive); !is_free) return {.ok = false, .why = is_free.error().what};
+    if (const auto is_free = wait_until_free(*drive); !is_free)
+        return {.ok = false, .why = with_remedy(is_free.error())};
     return {.ok = true};
 }
 
@@ -294,7 +312,7 @@ std::vector<FaultReport> Drives::look() {
     for (std::size_t at = 0, all = count(); at < all; ++at) {
         const auto number = static_cast<std::uint16_t>(at);
         const auto drive = find(number);
-        const std::string why = drive ? "" : drive.error().what;
+        const std::string why = drive ? "" : with_remedy(drive.error());
         const std::scoped_lock lock{mutex_};
         if (std::exchange(told_[number], why) != why && !why.empty())
             faults.push_back({.kind = UnitKind::drive, .device = number, .why = why});

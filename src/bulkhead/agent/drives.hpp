@@ -36,6 +36,7 @@ struct DriveSettings {
     nvme::EraseSettings erase;
     std::string folder;  // the agent's own
     std::string locks{drive_locks};
+    std::string udev;  // where rules for this boot are written (drive_rules.hpp); empty: nowhere
     nvme::Tree tree;
     std::function<Result<std::unique_ptr<nvme::Transport>>(const nvme::Tree&, const nvme::Drive&)> open =
         nvme::open_drive;
@@ -94,6 +95,7 @@ private:
     }
     static Result<std::vector<Place>> read_places(const std::string& path);
     static Result<> keep_places(const std::string& folder, std::span<const Place> places);
+    static Result<> tell_udev(const DriveSettings& settings, std::span<const Place> places);
     std::optional<std::string> serial_of(std::uint16_t number) const;
     std::size_t count() const;
     Result<nvme::Drive> find(std::uint16_t number) const;
@@ -112,6 +114,8 @@ private:
 
 // Whether the list names it; what it is besides is for others to say.
 bool is_tenant_drive(const nvme::Drive& drive, std::span<const std::string> list);
+// What an operator reads of a drive that failed is one line: what, and what helps.
+std::string with_remedy(const Error& error);
 // With files in it replaced by their lines.
 Result<std::vector<std::string>> expand_drive_list(std::span<const std::string> list);
 

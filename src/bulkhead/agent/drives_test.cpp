@@ -6,7 +6,10 @@
 
 #include <deque>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
+#include "bulkhead/agent/drive_rules.hpp"
 #include "bulkhead/evidence/statement.hpp"
 #include "bulkhead/hw/nvme/scripted_drive_test.hpp"
 #include "bulkhead/hw/nvme/tree_test.hpp"
@@ -350,6 +353,31 @@ TEST_F(NodeDrives, a_serial_number_that_is_a_path_is_refused) {
     machine_.put("sys/class/nvme/nvme0/serial", "../../etc");
     settings_.tenant = {"../../etc"};
     EXPECT_FALSE(Drives::open(settings_));
+}
+
+TEST_F(NodeDrives, udev_is_told_to_leave_those_alone_that_were_taken_in_and_no_others) {
+    settings_.udev = machine_.folder() / "run/udev/rules.d";
+    const auto rules = [&](const std::filesystem::path& folder) {
+        std::ifstream file{folder.string() + std::string{drive_rules_file}};
+        return std::string{std::istreambuf_iterator<char>{file}, {}};
+    };
+    open({"LAB-NVME-0"});
+    EXPECT_FALSE(std::filesystem::exists(machine_.folder() / "run")) << "a machine without udev";
+    std::filesystem::create_directories(machine_.folder() / "run/udev");
+    const auto drives = open({"LAB-NVME-0"});
+    const std::string text = rules(settings_.udev);
+    EXPECT_THAT(text, HasSubstr("ATTRS{serial}==\"LAB-NVME-0\", GOTO=\"bulkhead_drive\"\n"));
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("LAB-NVME-1")));
+    EXPECT_EQ(rules(settings_.folder), text) << "for the next boot";
+}
+
+TEST(DriveRules, a_serial_number_is_no_pattern_and_ends_no_rule) {
+    const std::vector<std::string> serials{"S 1", "a*b", "x\", RUN+=\"y", "[z]|", ""};
+    const std::string text = drive_rules(serials);
+    for (const char* line : {"\"S 1\",", "\"a?b\",", "\"x?? RUN+??y\",", "\"?z??\","})
+        EXPECT_THAT(text,
+                    HasSubstr(std::string{"KERNEL==\"nvme*\", ATTRS{serial}=="} + line + " GOTO=\"bulkhead_drive\"\n"));
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("serial}==\"\"")));
 }
 
 TEST_F(NodeDrives, who_holds_a_drive_open_is_waited_for_by_the_clock) {

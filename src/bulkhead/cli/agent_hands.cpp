@@ -15,6 +15,7 @@
 #include <ostream>
 #include <thread>
 
+#include "bulkhead/agent/drive_rules.hpp"
 #include "bulkhead/agent/gpu_hardware.hpp"
 #include "bulkhead/agent/hands.hpp"
 #include "bulkhead/cli/door.hpp"
@@ -93,6 +94,7 @@ int run_hands(agent::GpuHardwareSettings settings, Context& context) {
 void add_agent_hands(Command program, Context& context) {
     Command command = program.add_subcommand("agent-hands", "The half of an agent that works on hardware.").hidden();
     auto settings = std::make_shared<agent::GpuHardwareSettings>();
+    settings->drives.udev = agent::udev_rules_of_this_boot;
     command.add_option("--data", settings->folder, "The agent's folder.").required().type_name("DIR");
     command.add_option("--nvml", settings->nvml, "NVML's library.").type_name("LIBRARY");
     command.add_option("--cuda", settings->cuda, "The CUDA driver's.").type_name("LIBRARY");

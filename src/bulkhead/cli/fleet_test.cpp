@@ -49,6 +49,16 @@ TEST(FleetPicture, says_which_gpus_are_drained_and_why) {
     EXPECT_THAT(text, HasSubstr(". 16 available  # 8 in use  ~ 0 being wiped  x 8 quarantined"));
 }
 
+TEST(FleetPicture, says_why_a_drive_is_quarantined_and_what_to_do) {
+    Snapshot fleet = fleet_of_one();
+    fleet.nodes[0].status.drives = {
+        {.serial = "S0", .size = {}, .state = CleanState::available, .lease = {}},
+        {.serial = "S1", .size = {}, .state = CleanState::quarantined, .lease = {}, .why = "it is worn; replace it"}};
+    const std::string text = drawn(fleet);
+    EXPECT_THAT(text, HasSubstr("  drive0   available \n"));
+    EXPECT_THAT(text, HasSubstr("  drive1   quarantined  S1: it is worn; replace it\n"));
+}
+
 TEST(FleetPicture, joins_gpus_only_when_the_same_is_true_of_them) {
     Snapshot fleet = fleet_of_one();
     fleet.nodes[0].status.gpus[3].draining = "Xid 92";

@@ -137,8 +137,8 @@ void print_node(std::ostream& out, const GpuNode& node, const std::map<std::stri
     for (std::size_t i = 0; i < node.status.drives.size(); ++i) {
         const NodeDrive& drive = node.status.drives[i];
         const Look& look = look_of(drive.state);
-        out << fmt::format("  {:<8} {} {}\n", fmt::format("drive{}", i), painted(look.says, look.paint, colour),
-                           drive.lease);
+        out << fmt::format("  {:<8} {} {}{}\n", fmt::format("drive{}", i), painted(look.says, look.paint, colour),
+                           drive.lease, drive.why.empty() ? "" : fmt::format(" {}: {}", drive.serial, drive.why));
     }
 }
 

@@ -119,6 +119,8 @@ Row cells(const GpuNode& object, bool wide) {
                         : states[2] > 0 ? fmt::format("{} sanitizing", states[2])
                                         : "clean";
     if (draining > 0) clean += fmt::format(", {} draining", draining);
+    const auto drives = std::ranges::count(object.status.drives, CleanState::quarantined, &NodeDrive::state);
+    if (drives > 0) clean += fmt::format(", {} drive{} quarantined", drives, drives == 1 ? "" : "s");
     Row row{{object.metadata.name},
             {object.spec.site},
             {fmt::format("{}{}", word(phase), object.spec.unschedulable ? ", drained" : ""),
@@ -126,7 +128,7 @@ Row cells(const GpuNode& object, bool wide) {
              : phase == NodePhase::fenced ? red
                                           : yellow},
             {fmt::format("{} {}", gpus, fmt::join(models, ","))},
-            {clean, draining > 0 && worst == CleanState::available ? yellow : paint_of(worst)},
+            {clean, (draining > 0 || drives > 0) && worst == CleanState::available ? yellow : paint_of(worst)},
             {std::to_string(leases.size())}};
     if (wide) {
         row.push_back({or_dash(object.spec.zone)});

@@ -60,6 +60,7 @@ std::string gate_body(const NodeRun& node, const Device& device) {
     if (device.kind == UnitKind::host) row.usedBy = {node.host_used_by.begin(), node.host_used_by.end()};
     row.draining = device.draining;
     row.identity = device.identity;
+    row.why = device.why;
     return to_compact_json(row);
 }
 
@@ -139,7 +140,7 @@ void forget_what_the_gate_knows(GpuNodeStatus& status) {
     for (NodeGpus& gpus : status.gpus) gpus.slices.clear(), gpus.draining.clear();
     status.phase.reset();
     status.host.reset();
-    for (NodeDrive& drive : status.drives) drive.state = CleanState{}, drive.lease.clear();
+    for (NodeDrive& drive : status.drives) drive.state = CleanState{}, drive.lease.clear(), drive.why.clear();
     for (NodeFunction& function : status.functions) function.state = CleanState{}, function.lease.clear();
 }
 
@@ -214,7 +215,8 @@ void place_gate(Core::State& state, Key row, const GateRow& gate) {
                   .index = static_cast<std::uint16_t>(gate.device),
                   .units = {},
                   .draining = gate.draining,
-                  .identity = gate.identity};
+                  .identity = gate.identity,
+                  .why = gate.why};
     for (const GateRun& run : gate.runs)
         for (std::int64_t i = 0; i < run.count; ++i)
             device.units.push_back({.state = run.state,

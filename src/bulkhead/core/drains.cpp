@@ -12,11 +12,6 @@ using lifecycle::UnitState;
 
 namespace {
 
-// A node's own words are shown to people.
-std::string reason(const std::string& said) {
-    return !said.empty() && is_valid(Format::line, said) ? said : "its node gives no reason that can be shown";
-}
-
 std::string print_all(const Device& device) {
     return unit_text(device.kind, device.index, 0, static_cast<unsigned>(device.units.size()));
 }
@@ -50,7 +45,7 @@ void take_out_of_use(Turn& turn, NodeRun& node, Device& device, std::size_t firs
 // Also what has passed a burn-in already: whatever is said now was found after it.
 void begin_drain(Turn& turn, NodeRun& node, Device& device, const std::string& said) {
     if (turn.state.settings.planted == Planted::ignore_drains) return;
-    const std::string why = reason(said);
+    const std::string why = words_of_node(said);
     // Of other devices no part is handed out while another is in use, and nothing burns them in.
     if (device.kind == UnitKind::memory && device.draining != why) {
         set_drain(turn, node, device, why);
@@ -68,7 +63,7 @@ void hear_of_drains(Turn& turn, NodeRun& node, const GpuNodeStatus& inventory) {
     for (const NodeGpus& group : inventory.gpus)
         for (std::int64_t i = 0; i < group.count; ++i, ++index)
             if (Device* device = node.device(UnitKind::memory, index);
-                device != nullptr && !group.draining.empty() && reason(group.draining) != device->draining)
+                device != nullptr && !group.draining.empty() && words_of_node(group.draining) != device->draining)
                 begin_drain(turn, node, *device, group.draining);
 }
 

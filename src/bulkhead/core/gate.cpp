@@ -49,7 +49,7 @@ void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, U
     unit.state = *to;
     unit.out_of_use = event == UnitEvent::hold && was_quarantined;
     if (*to == UnitState::quarantined || event == UnitEvent::repair) unit.burn_in = device.kind == UnitKind::memory;
-    if (event == UnitEvent::wiped) unit.burn_in = false;
+    if (event == UnitEvent::wiped) unit.burn_in = false, device.why.clear();
     if (*to == UnitState::dirty) unit.ticket = 0;  // no wipe it had counts any more
     device.changed = true;
     turn.changed_nodes.insert(node.key);
@@ -262,7 +262,10 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     } else {
         record.detail["evidence"] = statement.error().what;
     }
-    if (!clean) record.detail["why"] = report.verified ? "the evidence does not hold" : report.why;
+    if (!clean) {
+        record.detail["why"] = report.verified ? "the evidence does not hold" : report.why;
+        remember_why(turn, node, *device, record.detail["why"]);
+    }
     // One entry for each whose dirt it was: each can show that its own is gone.
     const std::int64_t leaf = turn.state.log_size;
     if (units.front().tenants.empty()) turn.log(record);
@@ -323,6 +326,7 @@ void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report) {
         holders.insert(unit.lease);
         change_unit(turn, node, *device, i, UnitEvent::fault);
     }
+    remember_why(turn, node, *device, report.why);  // also the newest of one that is out of use already
     if (!news) return;
     turn.log({.kind = evidence::RecordKind::quarantined,
               .actor = "node:" + node.object.metadata.name,
@@ -446,6 +450,7 @@ GpuNode shown(const Core::State& state, const NodeRun& node) {
     for (std::size_t i = 0; i < object.status.drives.size() && i < node.drives.size(); ++i) {
         object.status.drives[i].state = clean_state(node.drives[i].units[0].state);
         object.status.drives[i].lease = lease_name(node.drives[i].units[0]);
+        object.status.drives[i].why = why_out_of_use(node, node.drives[i]);
     }
     for (std::size_t i = 0; i < object.status.functions.size() && i < node.functions.size(); ++i) {
         object.status.functions[i].state = clean_state(node.functions[i].units[0].state);

@@ -122,7 +122,7 @@ void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory) {
             }
     inventory.host.reset();
     inventory.phase.reset();
-    for (NodeDrive& drive : inventory.drives) drive.state = CleanState{}, drive.lease.clear();
+    for (NodeDrive& drive : inventory.drives) drive.state = CleanState{}, drive.lease.clear(), drive.why.clear();
     for (NodeFunction& function : inventory.functions) function.state = CleanState{}, function.lease.clear();
     inventory.observedAt = node.object.status.observedAt;
     for (DetectedCapability& capability : inventory.capabilities) {

@@ -40,7 +40,7 @@ struct GateRow {
     std::int64_t device = 0;
     std::vector<GateRun> runs;
     std::vector<std::string> usedBy;
-    std::string draining, identity;
+    std::string draining, identity, why;
 
     static constexpr void describe(auto&& field) {
         field("node", &GateRow::node, "Key of the node's row.", Rule{.required = true});
@@ -51,6 +51,7 @@ struct GateRow {
         field("draining", &GateRow::draining, "Of a GPU: why nobody new comes to it until it has passed a burn-in.");
         field("identity", &GateRow::identity,
               "Serial number of a drive, address of a function: the rest is about the one that has it.");
+        field("why", &GateRow::why, "Of a drive: why it went out of use; until it is wiped.");
     }
     friend bool operator==(const GateRow&, const GateRow&) = default;
 };

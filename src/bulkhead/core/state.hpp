@@ -1,8 +1,9 @@
 // Everything the control plane knows, and the one turn in which an event changes it. The parts of the core are
 // functions over a Turn: objects.cpp (what callers command), apply.cpp (what they declare), leases.cpp (the life of a
-// lease), gate.cpp (units and wipes), drains.cpp (GPUs that take nobody new), nodes.cpp (sessions, reports, silence),
-// certificates.cpp (which of a node's are good), fabric_tests.cpp (what its own attacks on its fences found), cycle.cpp
-// (placing work), answers.cpp (questions), permitted.cpp (who may do what to whose).
+// lease), gate.cpp (units and wipes), drains.cpp (GPUs that take nobody new), out_of_use.cpp (why drives are
+// quarantined), nodes.cpp (sessions, reports, silence), certificates.cpp (which of a node's are good), fabric_tests.cpp
+// (what its own attacks on its fences found), cycle.cpp (placing work), answers.cpp (questions), permitted.cpp (who may
+// do what to whose).
 #pragma once
 
 #include <fmt/core.h>
@@ -52,6 +53,7 @@ struct Device {
     // drain is over when all of it is.
     std::string draining = {};
     std::string identity = {};  // which drive or function this is about; empty: not known, or it has none
+    std::string why = {};  // of a drive: why it went out of use, and what its node says to do; until it is wiped
 };
 
 struct NodeRun {
@@ -233,6 +235,12 @@ struct Wiped {
     bool burnt_in = false;
 };
 void settle_drain(Turn& turn, NodeRun& node, Device& device, Wiped wiped);  // these are available now
+
+// out_of_use.cpp
+std::string words_of_node(const std::string& said);  // as they may be shown
+void remember_why(Turn& turn, NodeRun& node, Device& device, const std::string& said);
+std::string why_out_of_use(const NodeRun& node,
+                           const Device& device);  // with the operator's next step; empty: it is in use
 
 // certificates.cpp
 void on_renew(Turn& turn, const command::Renew& wanted, Answer& answer);

@@ -81,6 +81,7 @@ struct NodeDrive {
     ByteSize size;
     CleanState state = CleanState::sanitizing;
     std::string lease;
+    std::string why = {};
 
     static constexpr void describe(auto&& field) {
         field("serial", &NodeDrive::serial, "The drive's serial number, by which it is known.",
@@ -88,6 +89,7 @@ struct NodeDrive {
         field("size", &NodeDrive::size, "Its capacity.", Rule{.min = 0});
         field("state", &NodeDrive::state, "Whether it may be leased.");
         field("lease", &NodeDrive::lease, "The lease that holds it, if any.");
+        field("why", &NodeDrive::why, "Why it is quarantined, and what to do then; empty: it is not.");
     }
     friend bool operator==(const NodeDrive&, const NodeDrive&) = default;
 };

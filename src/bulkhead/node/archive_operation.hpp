@@ -40,7 +40,7 @@ void fields(auto& a, Of<GpuSlice> auto& v) { described(a, v); }
 void fields(auto& a, Of<NodeGpus> auto& v) { described(a, v); }
 void fields(auto& a, Of<DetectedCapability> auto& v) { described(a, v); }
 void fields(auto& a, Of<InstalledVersion> auto& v) { described(a, v); }
-void fields(auto& a, Of<NodeDrive> auto& v) { described(a, v); }
+void fields(auto& a, Of<NodeDrive> auto& v) { a(v.serial, v.size, v.state, v.lease); }  // `why` is the control plane's
 void fields(auto& a, Of<NodeFunction> auto& v) { described(a, v); }
 void fields(auto& a, Of<NodeHost> auto& v) { described(a, v); }
 void fields(auto& a, Of<NodeFabricTest> auto& v) { described(a, v); }

@@ -1,13 +1,14 @@
 // Whether a drive is empty, judged by what was read from it before and after. What was there before is kept as keyed
 // hashes only, so that the judge holds nothing of the tenant's. Zeros and ones pass. Noise passes where the drive does
 // not promise zeros, because a drive that lost its key deciphers what is left to noise; but a tenant's own ciphertext
-// is noise too, so that it passes only in a namespace of which something was kept to compare with, and never after an
+// is noise too, so that it passes only in a namespace of which enough was kept to compare with, and never after an
 // overwrite, which leaves zeros. What was there before passes never, nor does anything that looks like data, nor what
 // cannot be read.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,7 +62,7 @@ public:
     void read(DrivePlace place, std::string_view bytes, Deallocated promised);
     void unreadable(DrivePlace place, std::string_view why);
 
-    bool erased() const { return first_fault_.empty() && looks_ > 0; }
+    bool erased() const { return first_fault_.empty() && looks_ > 0 && !too_little_known(); }
     std::string why_not() const;
     std::int64_t bytes() const { return bytes_; }
     std::int64_t bytes_residue() const { return residue_; }
@@ -76,9 +77,11 @@ public:
 
 private:
     void fault(DrivePlace place, std::string_view what);
+    // A namespace in which noise was let through, and too few places could have told whose noise it is.
+    std::optional<std::uint32_t> too_little_known() const;
     const BeforeImages& before_;
     EraseMethod method_;
-    std::map<std::uint32_t, std::size_t> told_;
+    std::map<std::uint32_t, std::size_t> told_, noise_let_through_;
     std::size_t looks_ = 0, zeros_ = 0, ones_ = 0, noise_ = 0, faults_ = 0;
     std::int64_t bytes_ = 0, residue_ = 0;
     std::string first_fault_;

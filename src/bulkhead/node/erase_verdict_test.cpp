@@ -132,6 +132,25 @@ TEST(EraseVerdict, noise_of_which_nothing_was_kept_before_is_not_erased_whatever
     }
 }
 
+// Else one place that was not empty would vouch for all the others.
+TEST(EraseVerdict, noise_needs_enough_from_before_to_be_told_from) {
+    for (const unsigned kept : {1U, 33U, 66U, 67U, 100U}) {
+        BeforeImages before{"k"};
+        const auto place = [](unsigned number) { return DrivePlace{1, std::uint64_t{number} * sample_bytes}; };
+        for (unsigned i = 0; i < 100; ++i) before.saw(place(i), i < kept ? text_of(i) : blank);
+        EraseVerdict verdict{before, EraseMethod::format_crypto}, emptied{before, EraseMethod::format_crypto};
+        for (unsigned i = 0; i < 200; ++i) {  // again, and as many others
+            verdict.read(place(i), noise_of(i), Deallocated::unknown);
+            emptied.read(place(i), blank, Deallocated::unknown);
+        }
+        EXPECT_EQ(verdict.erased(), kept >= 67) << kept;
+        EXPECT_EQ(
+            verdict.why_not().find("too little is known of namespace 1 from before: 200 of its places hold noise"),
+            kept >= 67 ? std::string::npos : 0U);
+        EXPECT_TRUE(emptied.erased()) << "a constant tells by itself";
+    }
+}
+
 TEST(EraseVerdict, counts_the_places_that_could_have_told) {
     BeforeImages before{"k"};
     before.saw(here, noise_of(1));

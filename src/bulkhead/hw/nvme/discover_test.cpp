@@ -134,6 +134,35 @@ TEST(InUse, every_way_of_using_a_drive_is_seen) {
     }
 }
 
+TEST(InUse, what_the_machine_exports_to_others_is_in_use_while_that_is_enabled) {
+    struct Row {
+        std::string says, folder, path, enable, user;
+    };
+    const Row rows[] = {
+        {"a namespace", "namespaces/1", "/dev/nvme5n1", "1", "nvme5n1 is exported by nvmet as nqn.x"},
+        {"by a link of udev's", "namespaces/7", "/dev/disk/by-id/a", "1", "nvme5n1 is exported by nvmet as nqn.x"},
+        {"the whole controller", "passthru", "/dev/nvme2", "1", "nvme2 is exported by nvmet as nqn.x"},
+        {"not enabled", "namespaces/1", "/dev/nvme5n1", "0", ""},
+        {"another drive", "namespaces/1", "/dev/nvme0n1", "1", ""},
+        {"a file", "namespaces/1", "/srv/nvme5n1", "1", ""},
+        {"a link that leads nowhere", "namespaces/1", "/dev/disk/by-id/b", "1", ""},
+    };
+    for (const Row& row : rows) {
+        UnpackedTree machine{"server"};
+        machine.put("dev/nvme5n1", "");
+        machine.put("dev/nvme2", "");
+        machine.link("dev/disk/by-id/a", "../../nvme5n1");
+        const std::string folder = "sys/kernel/config/nvmet/subsystems/nqn.x/" + row.folder;
+        machine.put(folder + "/device_path", row.path);
+        machine.put(folder + "/enable", row.enable);
+        const auto users = users_of(machine.tree(), drive_named(machine, "TENANT-A"));
+        if (row.user.empty())
+            EXPECT_THAT(users, IsEmpty()) << row.says;
+        else
+            EXPECT_THAT(users, ElementsAre(row.user)) << row.says;
+    }
+}
+
 TEST(InUse, an_open_block_device_is_known_by_its_number_whatever_its_name) {
     UnpackedTree machine{"server"};
     const std::string node = machine.folder() / "any-name";

@@ -69,6 +69,21 @@ TEST(Erase, noise_after_a_lost_key_passes_where_no_zeros_are_promised) {
     EXPECT_TRUE(tried.verified) << tried.why;
 }
 
+TEST(Erase, noise_on_a_drive_that_was_almost_empty_shows_nothing_until_it_is_wiped_again) {
+    ScriptedDrive drive;
+    drive.sanicap = 1;
+    drive.spaces[1].deallocated = 0;
+    ASSERT_TRUE(wipe(drive).verified);  // of zeros
+    for (std::size_t i = 0; i < 4096; ++i) drive.spaces[1].contents[i] = static_cast<std::uint8_t>('a' + i % 23);
+    drive.noise = true;
+    const Tried first = wipe(drive);
+    EXPECT_FALSE(first.verified);
+    EXPECT_THAT(first.why, HasSubstr("too little is known of namespace 1 from before"));
+    EXPECT_EQ(first.residue, 0);
+    const Tried again = wipe(drive);
+    EXPECT_TRUE(again.verified) << again.why;
+}
+
 TEST(Erase, a_drive_that_keeps_what_it_had_is_found_out) {
     for (const std::uint32_t sanicap : {0U, 1U, 2U}) {
         ScriptedDrive drive;

@@ -132,6 +132,31 @@ void look_at_files(const Tree& tree, const Devices& devices, std::vector<std::st
     }
 }
 
+// nvmet opens what it exports without asking to be alone and in no process. Its path is what root wrote, often a link
+// of udev's; a controller may be exported as a whole.
+void look_at_exports(const Tree& tree, const Drive& drive, const Devices& devices, std::vector<std::string>& users) {
+    const std::string root = tree.sys + "/kernel/config/nvmet/subsystems/";
+    const auto exported = [&](const std::string& folder) -> std::string {
+        const std::string path = first_line_of(folder + "/device_path");
+        if (first_line_of(folder + "/enable") != "1" || !path.starts_with("/dev/")) return {};
+        std::error_code failed;
+        const fs::path dev = fs::canonical(tree.dev, failed);
+        const fs::path real = fs::canonical(tree.dev + path.substr(std::string_view{"/dev"}.size()), failed);
+        const std::string device = failed ? path : "/dev/" + real.lexically_relative(dev).string();
+        if (device == "/dev/" + drive.controller) return drive.controller;
+        const std::string* name = devices.by_path(device);
+        return name != nullptr ? *name : std::string{};
+    };
+    for (const std::string& subsystem : names_in(root)) {
+        std::vector<std::string> folders{root + subsystem + "/passthru"};
+        for (const std::string& space : names_in(root + subsystem + "/namespaces"))
+            folders.push_back(root + subsystem + "/namespaces/" + space);
+        for (const std::string& folder : folders)
+            if (const std::string name = exported(folder); !name.empty())
+                users.push_back(fmt::format("{} is exported by nvmet as {}", name, subsystem));
+    }
+}
+
 std::vector<std::string> swaps(const Tree& tree) {
     std::vector<std::string> found;
     std::istringstream lines{text_of(tree.proc + "/swaps")};
@@ -179,6 +204,7 @@ std::vector<std::string> users_of(const Tree& tree, const Drive& drive) {
             if (const std::string* name =
                     devices.by_path(first_line_of(tree.sys + "/block/" + block + "/loop/backing_file")))
                 users.push_back(fmt::format("{} is what {} reads", *name, block));
+    look_at_exports(tree, drive, devices, users);
     look_at_mounts(tree, devices, users);
     look_at_files(tree, devices, users);
     return users;

@@ -1,7 +1,7 @@
 // Who uses a drive now. The kernel stops no erase of a drive that is mounted or open: somebody has to look. Every mount
-// namespace is asked, by device number; what sits on top of the drive, its partitions, swap, loop devices and open
-// files too. Never by a name that a tenant can give: who could make a drive look used could keep it from everybody. An
-// exclusive open of every namespace (Transport::hold) then keeps mounts and other exclusive opens away;
+// namespace is asked, by device number; what sits on top of the drive, its partitions, swap, loop devices, exports and
+// open files too. Never by a name that a tenant can give: who could make a drive look used could keep it from
+// everybody. An exclusive open of every namespace (Transport::hold) then keeps mounts and other exclusive opens away;
 // it keeps nobody away who opens without asking for that, so that it is looked once more after it.
 #pragma once
 
