@@ -2,10 +2,12 @@
 """Checks a certificate of Bulkhead without Bulkhead: Python's standard library and nothing else.
 
     verify_certificate.py FILE --key KEY [--keys HISTORY] [--tenant NAME] [--lease NAME] [--node NAME] [--accept-lab]
+                          [--whole-lease]
 
 FILE holds one certificate or a list of them, KEY is the log's verifier key (name+id+base64) or a file that holds it.
-Exit status: 0 proven, 1 not proven (with the reason), 2 not a certificate or not a key, 3 sound, but of a lab: not about
-hardware (0 with --accept-lab).
+Exit status: 0 proven; of a lease, all of what it had. 1 not proven (with the reason), 2 not a certificate or not a key,
+3 sound, but of a lab: not about hardware (0 with --accept-lab), 4 proven in part: of something that the lease had no wipe
+is shown; or, with --whole-lease, the file does not say what a lease had.
 
 Written from docs/certificates.md and the public formats (RFC 6962, RFC 8032, c2sp.org/signed-note,
 c2sp.org/tlog-checkpoint); it shares no code with the program that makes certificates.
@@ -13,6 +15,7 @@ c2sp.org/tlog-checkpoint); it shares no code with the program that makes certifi
 import argparse
 import base64
 import datetime
+import functools
 import hashlib
 import json
 import os
@@ -80,6 +83,7 @@ BASE_Y = 4 * pow(5, P - 2, P) % P
 BASE = (recover_x(BASE_Y, 0), BASE_Y, 1, recover_x(BASE_Y, 0) * BASE_Y % P)
 
 
+@functools.lru_cache(maxsize=4096)  # certificates of a list have one checkpoint
 def signature_holds(public_key, message, signature):
     if len(signature) != 64:
         return False
@@ -299,7 +303,7 @@ def fences(record, statement):
 
 
 def verify(certificate, terms, expected, accept_lab):
-    """What is shown, in words; and whether all of it is of a lab."""
+    """What is shown, in words; whether all of it is of a lab; the record and its place; the statement of a wipe."""
     if certificate.get("version") != "bulkhead.dev/certificate/v1":
         raise NotUsable("not a certificate of a version that is known here")
     by_lab = "lab" in certificate
@@ -324,7 +328,8 @@ def verify(certificate, terms, expected, accept_lab):
 
     said = [f"the log {origin} holds this record ({record['kind']}) at leaf {index} of the {size} it has signed for"]
     if record["kind"] not in ("wiped", "fabric-selftest"):
-        return said + ["that anything was wiped is not shown: this is only what was recorded"], of_lab
+        said.append("that anything was wiped is not shown: this is only what was recorded")
+        return said, of_lab, (index, record), None
 
     evidence = record.get("evidence")
     if not evidence or "key" not in certificate:
@@ -340,7 +345,7 @@ def verify(certificate, terms, expected, accept_lab):
         raise NotProven("the node's signature does not fit its statement")
     statement = read_json(evidence["statement"], "statement")
     if record["kind"] == "fabric-selftest":
-        return said + fences(record, statement), of_lab
+        return said + fences(record, statement), of_lab, (index, record), None
     for name in ("node", "unit", "lease"):
         if statement.get(name, "") != record.get(name, ""):
             raise NotProven(f"the record and the signed statement differ in {name}")
@@ -357,7 +362,82 @@ def verify(certificate, terms, expected, accept_lab):
         f"({statement['method']}, {statement['bytes']} bytes, {statement['bytesVerified']} read back)",
         f"from {statement['began']} to {statement['ended']}, known as {statement['grade']}; "
         f"{statement.get('bytesUnreachable', 0)} bytes could not be reached by any program",
-    ] + [f"{name}: {statement[name]}" for name in ("claim", "samples") if statement.get(name)], of_lab
+    ] + [f"{name}: {statement[name]}" for name in ("claim", "samples") if statement.get(name)], of_lab, (index, record), statement
+
+
+# ---- All of a lease
+
+def slices(unit):
+    """The device, and which of its memory slices; of what is not cut, the first."""
+    found = re.fullmatch(r"(.+?)/slices ([0-9]{1,4})-([0-9]{1,4})", unit)
+    if not found or int(found[3]) < int(found[2]) or int(found[3]) - int(found[2]) >= 1024:
+        return unit, {0}
+    return found[1], set(range(int(found[2]), int(found[3]) + 1))
+
+
+def units_of(record):
+    """What the lease had, as (node, unit, serial, shared)."""
+    if record.get("kind") != "lease-units" or not record.get("lease"):
+        raise NotProven("the record does not say what a lease consisted of")
+    units = []
+    for node, lines in sorted(record.get("detail", {}).items()):
+        for line in lines.split("\n"):
+            unit, _, serial = line.partition(" = ")
+            shared = unit.endswith(" shared")
+            unit = unit.removesuffix(" shared")
+            if not unit:
+                raise NotProven("the record of what the lease consisted of has an empty line")
+            units.append((node, unit, serial, shared))
+    return units
+
+
+def wiped_of(unit, wipe, lease, lease_index, tenant):
+    """Which slices of the unit this wipe is of, after the lease had it."""
+    node, name, serial, shared = unit
+    index, record, device = wipe
+    if record.get("node") != node or index <= lease_index or (serial and device != serial):
+        return set()
+    if record.get("lease") != lease and not (shared and tenant and record.get("tenant") == tenant):
+        return set()
+    (of, mine), (there, theirs) = slices(name), slices(record.get("unit", ""))
+    return mine & theirs if of == there else set()
+
+
+def account(document, wipes, terms, expected):
+    """How many units the lease had, how many were wiped, and a line for each that was not."""
+    lease = document["lease"]
+    said = {(one["node"], one["unit"]): one["state"] + (": " + one["why"] if one.get("why") else "")
+            for one in document.get("unwiped", [])}
+    failed = []
+    for certificate in document.get("failed", []):
+        _, _, (index, failure), _ = verify(certificate, terms, {}, True)
+        if failure["kind"] != "wipe-failed":
+            raise NotProven("a record that is no wipe that failed is given as one")
+        failed.append((index, failure))
+    if "consists" not in document:
+        if any(record.get("lease") != lease for _, record, _ in wipes):
+            raise NotProven("a record in the list is about another lease")
+        lines = [f"{node} {unit}: {why}, by the server's word" for (node, unit), why in said.items()]
+        return None, len(wipes), lines + ["what the lease consisted of: no record of that is here"]
+    _, _, (place, record), _ = verify(document["consists"], terms, {"tenant": expected["tenant"], "lease": lease}, False)
+    units, tenant = units_of(record), record.get("tenant", "")
+    for index, wiped, device in wipes:
+        if wiped.get("lease") != lease and not any(wiped_of(unit, (index, wiped, device), lease, place, tenant)
+                                                   for unit in units):
+            raise NotProven(f"the list is about lease {lease!r}, and a record in it about {wiped.get('lease')!r}")
+    lines = []
+    for unit in units:
+        node, name, serial, _ = unit
+        left = slices(name)[1]
+        for wipe in wipes:
+            left = left - wiped_of(unit, wipe, lease, place, tenant)
+        if not left:
+            continue
+        reasons = [f"its wipe failed, by entry {index} of the log: {failure['detail'].get('why', '')}"
+                   for index, failure in failed if wiped_of(unit, (index, failure, serial), lease, place, tenant)]
+        reasons += [f"{why}, by the server's word" for (on, of), why in said.items() if (on, of) == (node, name)]
+        lines.append(f"{node} {name}: " + (reasons or ["no certificate of a wipe of it is here"])[0])
+    return len(units), len(units) - len(lines), lines
 
 
 def main():
@@ -368,6 +448,7 @@ def main():
     for name in ("tenant", "lease", "node"):
         arguments.add_argument("--" + name, default="")
     arguments.add_argument("--accept-lab", action="store_true")
+    arguments.add_argument("--whole-lease", action="store_true")
     given = arguments.parse_args()
     expected = {name: getattr(given, name) for name in ("tenant", "lease", "node")}
     try:
@@ -378,22 +459,44 @@ def main():
         terms = key_terms(verifier_key(given.key), history)
         with open(given.file, encoding="utf-8") as file:
             document = read_json(file.read(), "certificate")
-        listed = document.get("version") == "bulkhead.dev/certificates/v1"
+        version = document.get("version")
+        of_lease = version == "bulkhead.dev/certificates/v2"
+        listed = of_lease or version == "bulkhead.dev/certificates/v1"
         certificates = document["certificates"] if listed else [document]
-        if not certificates:
+        if listed and of_lease != bool(document.get("lease")):
+            raise NotUsable("a list of this version that names a lease it should not, or none")
+        if not certificates and not of_lease:
             raise NotUsable("there is no certificate in this file")
-        any_of_lab = False
+        if of_lease and given.lease not in ("", document["lease"]):
+            raise NotProven(f"the list is about lease {document['lease']!r}, and you asked about {given.lease!r}")
+        # Of what leases share, the wipe is that of the last of them: account() sees to it that it belongs here.
+        each = dict(expected, lease="") if of_lease else expected
+        any_of_lab, wipes = False, []
         for certificate in certificates:
-            lines, of_lab = verify(certificate, terms, expected, given.accept_lab)
+            lines, of_lab, (index, record), statement = verify(certificate, terms, each, given.accept_lab)
             any_of_lab = any_of_lab or of_lab
+            if statement:
+                wipes.append((index, record, statement["device"]))
+            elif of_lease and record.get("lease") != document["lease"]:
+                raise NotProven("a record in the list is about another lease")
             for line in lines:
                 print("+", line)
+        units, shown, missing = account(document, wipes, terms, expected) if of_lease else (0, 0, [])
     except NotProven as why:
         print("NOT PROVEN:", why)
         return 1
     except (NotUsable, OSError, LookupError, TypeError, AttributeError, ValueError, RecursionError) as why:
         print("cannot check:", why, file=sys.stderr)
         return 2
+    if missing or (given.whole_lease and not of_lease):
+        for line in missing:
+            print("- not shown:", line)
+        if units and not shown:
+            print(f"NOT PROVEN: 0 of {units} units of the lease")
+            return 1
+        print(f"PARTLY PROVEN: {shown} of {units} units of the lease" if units
+              else "PARTLY PROVEN: not that it is all of a lease")
+        return 4
     if any_of_lab and not given.accept_lab:
         print("LAB ONLY, NOT HARDWARE: simulated or emulated; --accept-lab if that is what you want")
         return 3

@@ -1,4 +1,4 @@
-// `certificate`, `verify` and `audit`: evidence as it leaves the server, and its checking without the server.
+// `audit`: the log, read, proven and verified.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,92 +15,19 @@
 #include "bulkhead/cli/log_source.hpp"
 #include "bulkhead/cli/objects.hpp"
 #include "bulkhead/codec/decode.hpp"
-#include "bulkhead/evidence/certificate.hpp"
 #include "bulkhead/evidence/commitment.hpp"
 #include "bulkhead/evidence/log_proof.hpp"
+#include "bulkhead/evidence/pseudonym.hpp"
+#include "bulkhead/evidence/record.hpp"
 
 namespace bulkhead::cli {
 
 namespace {
 
-constexpr int only_of_a_lab = 5;
-
 struct AuditOptions {
-    std::string lease, node, file, key, keys, tenant, tiles, older, format = "text";
-    bool pseudonymous = false, accept_lab = false;
+    std::string key, keys, tiles, older, format = "text";
     std::int64_t from = 0, limit = 100, index = 0;
 };
-
-int certificate(const AuditOptions& options, const DoorOptions& door, Context& context) {
-    if (options.lease.empty() == options.node.empty()) {
-        context.err << "a certificate is about one lease or one node\n  try: --lease NAME, or --node NAME\n";
-        return bad_input;
-    }
-    auto client = connect(door);
-    if (!client) return report(context, client.error());
-    std::string target = options.lease.empty() ? "/v1/certificates?node=" + percent_encoded(options.node)
-                                               : "/v1/certificates?lease=" + percent_encoded(options.lease);
-    if (options.pseudonymous) target += "&pseudonymous=true";
-    const auto reply = client->get(target);
-    if (!reply) return report(context, reply.error());
-    if (options.file.empty()) {
-        context.out << reply->body;
-        return done;
-    }
-    std::ofstream file{options.file, std::ios::binary};
-    file << reply->body;
-    file.flush();
-    if (!file)
-        return report(context,
-                      {Code::unavailable, fmt::format("{} cannot be written", options.file), "choose another place"});
-    const auto list = from_json<evidence::CertificateList>(options.file, reply->body, own_text);
-    const bool of_lab = list && std::ranges::any_of(list->certificates, [](const auto& one) { return !!one.lab; });
-    context.out << fmt::format("{}\n  check it anywhere: bulkhead verify {} --key KEY{}\n", options.file, options.file,
-                               of_lab ? " --accept-lab\n  no hardware did this: it is signed with the lab's key" : "");
-    return done;
-}
-
-int verify(const AuditOptions& options, Context& context) {
-    const auto key = read_keys(options.key, options.keys);
-    if (!key) return report(context, key.error());
-    const auto text = read_file(options.file);
-    if (!text) return report(context, text.error());
-    std::vector<evidence::Certificate> list;
-    if (auto bundle = from_json<evidence::CertificateList>(options.file, *text, own_text)) {
-        list = std::move(bundle->certificates);
-    } else {
-        auto one = evidence::read_certificate(*text);
-        if (!one) return report(context, one.error());
-        list.push_back(*std::move(one));
-    }
-    if (list.empty()) return report(context, {Code::invalid, "there is no certificate in this file", ""});
-    bool any_refused = false, any_of_lab = false;
-    evidence::Expectations expected{.tenant = options.tenant, .lease = options.lease, .node = options.node};
-    for (const evidence::Certificate& each : list) {
-        // What a lab signed is looked at whether it is accepted or not: a lab's forgery is no lab's evidence.
-        expected.accept_lab = options.accept_lab || each.lab.has_value();
-        const auto verified = evidence::verify_certificate(each, *key, expected);
-        if (!verified) {
-            context.out << painted("NOT PROVEN", red, context.colour) << "  " << verified.error().what << '\n';
-            if (!verified.error().remedy.empty()) context.out << "  try: " << verified.error().remedy << '\n';
-            any_refused = true;
-            continue;
-        }
-        any_of_lab = any_of_lab || verified->of_lab;
-        context.out << (!verified->of_lab    ? painted("PROVEN", green, context.colour)
-                        : options.accept_lab ? painted("PROVEN IN A LAB", yellow, context.colour)
-                                             : painted("LAB ONLY, NOT HARDWARE", yellow, context.colour))
-                    << fmt::format("  entry {} of {}, size {}\n", verified->index, verified->checkpoint.origin,
-                                   verified->checkpoint.size);
-        for (const std::string& line : verified->proven) context.out << "  + " << wrapped(line, 4) << '\n';
-        for (const std::string& line : verified->not_proven)
-            context.out << "  - not shown: " << wrapped(line, 15) << '\n';
-    }
-    if (any_refused) return refused;
-    if (!any_of_lab || options.accept_lab) return done;
-    context.out << "  try: --accept-lab, if a lab's evidence is what you want\n";
-    return only_of_a_lab;
-}
 
 // Signed by nobody who is trusted here: the answer is no, and no token would change it.
 int not_signed(Context& context, const Error& error) {
@@ -266,35 +193,6 @@ void add_key(Command command, AuditOptions& options) {
 }
 
 }  // namespace
-
-void add_certificate(Command program, Context& context) {
-    Command command = program.add_subcommand("certificate", "Proof that what a lease or node left behind was wiped.");
-    auto options = std::make_shared<AuditOptions>();
-    auto door = add_door(command);
-    command.add_option("--lease", options->lease, "The lease.").type_name("NAME");
-    command.add_option("--node", options->node, "The node: its newest wipes, and tests of its fences.")
-        .type_name("NAME");
-    command.add_option("-o,--output", options->file, "Into this file. Default: standard output.").type_name("FILE");
-    command.add_flag("--pseudonymous", options->pseudonymous,
-                     "Tenants by their pseudonyms alone: to be handed on to others.");
-    command.callback([options, door, &context] { context.status = certificate(*options, *door, context); });
-}
-
-void add_verify(Command program, Context& context) {
-    Command command = program.add_subcommand("verify", "Check a certificate, without any server.");
-    auto options = std::make_shared<AuditOptions>();
-    command.add_option("file", options->file, "The certificate.").required().type_name("FILE");
-    add_key(command, *options);
-    command.add_option("--tenant", options->tenant, "It must be about this tenant.").type_name("NAME");
-    command.add_option("--lease", options->lease, "It must be about this lease.").type_name("NAME");
-    command.add_option("--node", options->node, "It must be about this node.").type_name("NAME");
-    command.add_flag("--accept-lab", options->accept_lab,
-                     "Evidence of simulated or emulated devices will do, which a server signs with its lab's key.");
-    command.footer(
-        "Exit status:\n  0  proven\n  2  not a certificate\n  3  not proven, with the reason\n"
-        "  5  sound, but of a lab: simulated or emulated, not about hardware (0 with --accept-lab)");
-    command.callback([options, &context] { context.status = verify(*options, context); });
-}
 
 void add_audit(Command program, Context& context) {
     Command command = program.add_subcommand("audit", "The audit log: read it, prove an entry, verify all of it.");

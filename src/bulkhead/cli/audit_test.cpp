@@ -2,6 +2,7 @@
 // touched.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include "bulkhead/cli/said_test.hpp"
 #include "bulkhead/evidence/fabric_log_test.hpp"
 #include "bulkhead/evidence/keys_test.hpp"
+#include "bulkhead/evidence/listed_log_test.hpp"
 #include "bulkhead/evidence/log_proof.hpp"
 
 namespace bulkhead::cli {
@@ -144,6 +146,45 @@ TEST(OldCertificate, verifies_as_ever) {
     EXPECT_NE(std::system(without.c_str()), 0);
     EXPECT_EQ(std::system(independent.c_str()), 0);
     EXPECT_NE(std::system((independent + " --node another").c_str()), 0);
+}
+
+// Of a lease with two drives: what `verify` ends with, and what it says.
+TEST(WholeLease, is_proven_by_its_own_record_and_by_nothing_less) {
+    evidence::ListedLog log;
+    const auto lease = log.lease("lease-1", {{.node = "n0", .unit = "drive0"}, {.node = "n0", .unit = "drive1"}});
+    const auto first = log.wiped({.unit = "drive0"});
+    const auto failed = log.failed({.unit = "drive1"}, "it holds what it held before");
+    const auto second = log.wiped({.unit = "drive1"});
+    const std::string file = fmt::format("{}/whole-lease-{}.json", testing::TempDir(), ::getpid()),
+                      key = print(log.verifier());
+    const auto said = [&](const evidence::CertificateList& list, const char* more = "--accept-lab") {
+        std::ofstream{file} << print(list);
+        return said_by("verify", {file.c_str(), "--key", key.c_str(), more});
+    };
+    const Said whole = said(log.list({lease, {second, first}}));
+    EXPECT_EQ(whole.status, 0) << whole.out;
+    EXPECT_THAT(whole.out, HasSubstr("PROVEN: 2 of 2 units of lease lease-1"));
+    EXPECT_EQ(said(log.list({lease, {second, first}}), "--whole-lease").status, 0);
+
+    const Said part = said(log.list({lease, {first}, {failed}}));
+    EXPECT_EQ(part.status, 6) << part.out;
+    EXPECT_THAT(part.out, HasSubstr("PARTLY PROVEN: 1 of 2 units of lease lease-1"));
+    EXPECT_THAT(part.out, HasSubstr("not shown: n0 drive1: its wipe failed, by entry 3 of the log"));
+    EXPECT_EQ(said(log.list({-1, {first}})).status, 6) << "what the lease had is not shown";
+    EXPECT_EQ(said(log.list({lease, {}, {failed}})).status, refused);
+
+    // As servers gave it before.
+    evidence::CertificateList older;
+    older.certificates = log.list({lease, {first}}).certificates;
+    const Said before = said(older);
+    EXPECT_EQ(before.status, 0) << before.out;
+    EXPECT_THAT(before.out, HasSubstr("not shown: what else the lease had"));
+    EXPECT_EQ(said(older, "--whole-lease").status, 6);
+    EXPECT_EQ(std::system(fmt::format("python3 " BULKHEAD_SOURCE_DIR "/docs/verify/verify_certificate.py {} --key '{}' "
+                                      "--whole-lease >/dev/null",
+                                      file, key)
+                              .c_str()),
+              4 << 8);
 }
 
 // What a node found at its own fences, as a server gives it away: both programs say the same of it.

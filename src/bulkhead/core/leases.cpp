@@ -6,6 +6,8 @@
 #include "bulkhead/codec/print.hpp"
 #include "bulkhead/codec/unicode.hpp"
 #include "bulkhead/core/state.hpp"
+#include "bulkhead/evidence/lease_units.hpp"
+#include "bulkhead/evidence/pseudonym.hpp"
 
 namespace bulkhead {
 
@@ -46,6 +48,31 @@ void for_each_unit(NodeRun& node, const Prepare& prepare, auto&& visit) {
         if (Device* device = node.device(UnitKind::drive, drive)) visit(*device, 0, 1);
     for (const std::uint16_t function : prepare.functions)
         if (Device* device = node.device(UnitKind::vf, function)) visit(*device, 0, 1);
+}
+
+// What will have to be wiped when it ends, for those who want to see that all of it was. By pseudonym, and so in an
+// entry of its own: it is handed on with the certificates of its wipes.
+void log_units(Turn& turn, const LeaseRun& lease) {
+    std::vector<evidence::LeaseUnit> units;
+    for (const Part& part : lease.parts) {
+        const NodeRun& node = turn.state.nodes.at(part.node);
+        const std::string& name = node.object.metadata.name;
+        for (const GpuPart& gpu : part.prepare.gpus)
+            units.push_back({.node = name,
+                             .unit = unit_text(UnitKind::memory, gpu.gpu, gpu.start, gpu.size),
+                             .shared = gpu.share < 1000});
+        for (const std::uint16_t drive : part.prepare.drives) {
+            const std::vector<NodeDrive>& known = node.object.status.drives;
+            units.push_back({.node = name,
+                             .unit = unit_text(UnitKind::drive, drive),
+                             .serial = drive < known.size() ? known[drive].serial : std::string{}});
+        }
+        for (const std::uint16_t function : part.prepare.functions)
+            units.push_back({.node = name, .unit = unit_text(UnitKind::vf, function)});
+    }
+    evidence::Record record = evidence::lease_units(lease.object.metadata.name, units);
+    record.tenant = evidence::pseudonym(evidence::opening_of(turn.state.settings.secret, lease.object.spec.tenant));
+    turn.log(std::move(record));
 }
 
 // Another lease that still sits on these slices; 0: none.
@@ -327,6 +354,7 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
                      {"tasks", std::to_string(got)},
                      {"nodes", std::to_string(lease.parts.size())}};
     turn.log(std::move(record));
+    log_units(turn, lease);
     workload.lease = key;
     move_on(*workload.object.status,
             {.phase = WorkloadPhase::starting, .lease = lease.object.metadata.name, .since = turn.now});

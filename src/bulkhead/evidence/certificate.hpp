@@ -68,20 +68,6 @@ struct Certificate {
     friend bool operator==(const Certificate&, const Certificate&) = default;
 };
 
-// Several of them, as the server gives them.
-inline constexpr std::string_view certificates_version = "bulkhead.dev/certificates/v1";
-struct CertificateList {
-    std::string version{certificates_version};
-    std::vector<Certificate> certificates;
-
-    static constexpr void describe(auto&& field) {
-        field("version", &CertificateList::version, "The form of this list.",
-              Rule{.required = true, .format = Format::line});
-        field("certificates", &CertificateList::certificates, "The certificates.", Rule{.required = true});
-    }
-    friend bool operator==(const CertificateList&, const CertificateList&) = default;
-};
-
 ProvenLeaf proven_leaf(std::uint64_t index, std::string_view salt, std::string_view payload,
                        std::span<const Hash> proof);
 std::string print(const Certificate& certificate);  // indented JSON

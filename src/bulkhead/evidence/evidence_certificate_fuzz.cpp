@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "bulkhead/evidence/certificate.hpp"
+#include "bulkhead/evidence/certificate_list.hpp"
 #include "bulkhead/evidence/text.hpp"
 
 using namespace bulkhead;
@@ -19,7 +19,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto accepted = verify_certificate(*certificate, log, {.accept_lab = true});
         invariant(accepted || !verified, "who accepts a lab refuses nothing more");
     }
+    if (const auto list = read_certificates("list", bytes)) {
+        const CheckedList checked = verify_certificates(*list, log);
+        invariant(checked.certificates.size() == list->certificates.size(), "each certificate has an answer");
+        invariant(!checked.lease || checked.lease->whole() == checked.lease->not_wiped.empty(),
+                  "what is not wiped is named");
+    }
     if (const auto record = read_record(bytes)) {
+        (void)units_of(*record);
         invariant(read_record(payload_of(*record)) == *record, "a record is read as it was written");
         (void)key_of(*record);
     }

@@ -60,6 +60,7 @@ enum class RecordKind : std::uint8_t {
     usage_corrected,  // an operator posted an amount about time that was counted before
     log_key_rotated,  // the log signs with another key from here on; key_change_of() reads it
     fabric_tested,    // a node attacked its own fences; its signed statement (fabric_statement.hpp) is the evidence
+    lease_units,      // what a lease consists of, with its tenant by pseudonym; units_of() (lease_units.hpp) reads it
 };
 constexpr auto words(RecordKind) {
     return std::to_array<Words>({"applied",
@@ -103,7 +104,8 @@ constexpr auto words(RecordKind) {
                                  "coverage-regained",
                                  "usage-corrected",
                                  "log-key-rotated",
-                                 "fabric-selftest"});
+                                 "fabric-selftest",
+                                 "lease-units"});
 }
 
 struct Record {

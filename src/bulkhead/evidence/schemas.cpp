@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bulkhead/codec/schema.hpp"
+#include "bulkhead/evidence/certificate_list.hpp"
 #include "bulkhead/evidence/fabric_statement.hpp"
 #include "bulkhead/evidence/key_history.hpp"
 

@@ -91,16 +91,30 @@ void Api::certificates(const Call& call, const Respond& respond) {
         return respond(
             problem(Error{Code::invalid, "a certificate is about one lease or one node", "?lease=NAME or ?node=NAME"}));
     const auto limit = number_of(call, "limit", 100, {1, 100});
-    if (!limit) return respond(problem(limit.error()));
+    const auto from = number_of(call, "from", -1, {0, INT64_MAX});
+    if (!limit || !from) return respond(problem(!limit ? limit.error() : from.error()));
+    if (*from >= 0 && lease.empty())
+        return respond(problem(Error{Code::invalid, "a node's certificates have no pages", "the newest: ?limit="}));
     const auto tenant = whose(call, lease.empty() ? Permission::read_fleet : Permission::read_tenant);
     if (!tenant) return respond(problem(tenant.error()));
-    const auto found = parts_.certificates.of(lease.empty() ? Certificates::About::node : Certificates::About::lease,
-                                              lease.empty() ? node : lease, static_cast<std::size_t>(*limit), *tenant);
-    if (!found) return respond(problem(found.error()));
-    evidence::CertificateList list{.certificates = *found};
-    if (call.query("pseudonymous") == "true")
-        for (evidence::Certificate& certificate : list.certificates) certificate.tenant.reset();
-    respond({.body = to_json(list)});
+    evidence::CertificateList list;
+    if (lease.empty()) {
+        auto found = parts_.certificates.of_node(node, static_cast<std::size_t>(*limit), *tenant);
+        if (!found) return respond(problem(found.error()));
+        list.certificates = *std::move(found);
+    } else {
+        Certificates::Page page{.limit = static_cast<std::size_t>(*limit)};
+        if (*from >= 0) page.from = *from;
+        auto found = parts_.certificates.of_lease(lease, page, *tenant);
+        if (!found) return respond(problem(found.error()));
+        list = *std::move(found);
+    }
+    if (call.query("pseudonymous") == "true") {
+        for (auto* certificates : {&list.certificates, &list.failed})
+            for (evidence::Certificate& certificate : *certificates) certificate.tenant.reset();
+        if (list.consists) list.consists->tenant.reset();
+    }
+    respond({.body = print(list)});
 }
 
 namespace {

@@ -97,19 +97,47 @@ Result<> Certificates::index_up_to(std::int64_t size) {
             // Who takes a name up that was given back is somebody else, and begins with nothing.
             if (record->kind == evidence::RecordKind::deleted && record->object == "Tenant/" + record->tenant)
                 by_tenant_.erase(whose);
-            if (record->kind == evidence::RecordKind::wiped) {
-                const Wipe wipe{leaf.index, whose};
-                if (!record->lease.empty()) by_lease_[record->lease].push_back(wipe);
-                if (!record->node.empty()) by_node_[record->node].push_back(wipe);
-            } else if (record->kind == evidence::RecordKind::fabric_tested) {
-                by_node_[record->node].push_back({leaf.index, {}});
-            } else if (record->kind == evidence::RecordKind::key_added) {
-                if (const auto key = evidence::key_of(*record))
-                    keys_[record->node + '/' + evidence::key_id(*key)].push_back(leaf.index);
-            }
+            index(leaf.index, *record, whose);
         }
     }
     return {};
+}
+
+void Certificates::index(std::int64_t index, const evidence::Record& record, const std::string& whose) {
+    using enum evidence::RecordKind;
+    switch (record.kind) {
+        case wiped: {
+            const Wipe wipe{index, whose, record.unit};
+            if (!record.lease.empty()) by_lease_[record.lease].push_back(wipe);
+            if (!record.node.empty()) by_node_[record.node].push_back(wipe);
+            return;
+        }
+        case fabric_tested:
+            by_node_[record.node].push_back({index, {}, {}});
+            return;
+        case key_added:
+            if (const auto key = evidence::key_of(record))
+                keys_[record.node + '/' + evidence::key_id(*key)].push_back(index);
+            return;
+        case lease_units:
+            leases_[record.lease] = {index, whose};
+            return;
+        case hold_lifted:
+            lifted_[whose] = index;
+            return;
+        case wipe_failed:
+        case quarantined:
+        case released_from_quarantine:
+        case held: {
+            if (record.node.empty() || record.unit.empty()) return;  // the order to hold, not what came of it
+            const auto why = record.detail.find("why");
+            setbacks_[record.node].push_back({index, record.kind, record.unit, whose, record.lease,
+                                              why == record.detail.end() ? std::string{} : why->second});
+            return;
+        }
+        default:
+            return;
+    }
 }
 
 std::string Certificates::pseudonym_of(const std::string& tenant) const {
@@ -245,42 +273,51 @@ Result<std::vector<Leaf>> Certificates::leaves_of(const std::string& tenant, std
     return out;
 }
 
-Result<std::vector<evidence::Certificate>> Certificates::of(About about, const std::string& name, std::size_t limit,
-                                                            const std::string& tenant) {
-    wait_for_what_is_committed();
-    const std::lock_guard lock{mutex_};
+// With everything in it looked at.
+Result<Certificates::Tree> Certificates::newest_tree() {
     const auto published = tiles();
     if (!published) return std::unexpected(published.error());
-    const std::string whose = tenant.empty() ? std::string{} : pseudonym_of(tenant);
-    const auto none = [&] {
-        return fail(Code::not_found,
-                    fmt::format("no wipe of {} {} is on record", about == About::lease ? "lease" : "node", name),
-                    about == About::lease ? "a lease is wiped when it ends; ask again when it is closed"
-                                          : "ask again when something on it was wiped");
-    };
-    const auto newest = newest_of(**published, log_);
-    if (!newest && newest.error().code == Code::not_found) return none();  // nothing was published yet
+    auto newest = newest_of(**published, log_);
     if (!newest) return std::unexpected(newest.error());
-    const auto& [note, checkpoint] = *newest;
-    if (auto indexed = index_up_to(static_cast<std::int64_t>(checkpoint.size)); !indexed)
-        return std::unexpected(indexed.error());
+    Tree tree{std::move(newest->note), static_cast<std::int64_t>(newest->checkpoint.size)};
+    if (auto indexed = index_up_to(tree.size); !indexed) return std::unexpected(indexed.error());
+    return tree;
+}
 
-    const auto& index = about == About::lease ? by_lease_ : by_node_;
-    const auto found = index.find(name);
-    if (found == index.end()) return none();
+Result<evidence::Certificate> Certificates::certified(std::int64_t index, const Tree& tree) {
+    const auto size = static_cast<std::uint64_t>(tree.size);
+    auto leaf = prove(index, size);
+    if (!leaf) return std::unexpected(leaf.error());
+    evidence::Certificate certificate = sealed(*std::move(leaf), tree.note);
+    const auto record = evidence::read_record(certificate.record.payload);
+    if (!record) return certificate;
+    certificate.tenant = known_opening(record->tenant);
+    const bool shows_a_statement =
+        record->kind == evidence::RecordKind::wiped || record->kind == evidence::RecordKind::fabric_tested;
+    if (shows_a_statement)
+        if (auto added = add_key(certificate, *record, size); !added) return std::unexpected(added.error());
+    return certificate;
+}
+
+Result<std::vector<evidence::Certificate>> Certificates::of_node(const std::string& name, std::size_t limit,
+                                                                 const std::string& tenant) {
+    wait_for_what_is_committed();
+    const std::lock_guard lock{mutex_};
+    const auto tree = newest_tree();
+    if (!tree && tree.error().code != Code::not_found) return std::unexpected(tree.error());
     std::vector<evidence::Certificate> out;
+    const auto found = by_node_.find(name);
+    const auto none = [&] {
+        return fail(Code::not_found, fmt::format("no wipe of node {} is on record", name),
+                    "ask again when something on it was wiped");
+    };
+    if (!tree || found == by_node_.end()) return none();
+    const std::string whose = tenant.empty() ? std::string{} : pseudonym_of(tenant);
     for (auto it = found->second.rbegin(); it != found->second.rend() && out.size() < limit; ++it) {
-        if (std::cmp_greater_equal(it->index, checkpoint.size)) continue;
-        if (!whose.empty() && it->tenant != whose) continue;
-        auto record = prove(it->index, checkpoint.size);
-        if (!record) return std::unexpected(record.error());
-        evidence::Certificate certificate = sealed(*std::move(record), note);
-        const auto read = evidence::read_record(certificate.record.payload);
-        if (read) certificate.tenant = known_opening(read->tenant);
-        if (read)
-            if (auto added = add_key(certificate, *read, checkpoint.size); !added)
-                return std::unexpected(added.error());
-        out.push_back(std::move(certificate));
+        if (it->index >= tree->size || (!whose.empty() && it->tenant != whose)) continue;
+        auto certificate = certified(it->index, *tree);
+        if (!certificate) return std::unexpected(certificate.error());
+        out.push_back(*std::move(certificate));
     }
     if (out.empty()) return none();  // also where there are some, and they are somebody else's
     return out;

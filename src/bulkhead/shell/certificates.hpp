@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bulkhead/audit/tile_reader.hpp"
-#include "bulkhead/evidence/certificate.hpp"
+#include "bulkhead/evidence/certificate_list.hpp"
 #include "bulkhead/store/reader.hpp"
 
 namespace bulkhead::shell {
@@ -28,11 +28,18 @@ public:
     Certificates(store::Options store, std::string tiles, const Signers& signers, std::string secret);
     ~Certificates();
 
-    enum class About : std::uint8_t { lease, node };
-    // Of every wipe on record, the newest first, at most `limit`. `not_found` when there is none.
-    // `tenant`: only of what this tenant left; empty: of everything.
-    Result<std::vector<evidence::Certificate>> of(About about, const std::string& name, std::size_t limit,
-                                                  const std::string& tenant = {});
+    struct Page {
+        std::size_t limit = 100;
+        std::optional<std::int64_t> from{};  // a leaf: this one and older ones; none: the newest
+    };
+    // Of wipes on record, and of tests of fences, the newest first. `not_found` when there is none.
+    // `tenant`, here and below: only of what this tenant left; empty: of everything.
+    Result<std::vector<evidence::Certificate>> of_node(const std::string& name, std::size_t limit,
+                                                       const std::string& tenant = {});
+    // Of every wipe on record of what the lease had; what it had, and what no wipe is on record of. Pages after the
+    // first have certificates alone. `not_found` when nothing was wiped.
+    Result<evidence::CertificateList> of_lease(const std::string& name, const Page& page,
+                                               const std::string& tenant = {});
 
     // Of one record, whatever it says. `not_found` until it is published.
     Result<evidence::Certificate> of_leaf(std::int64_t index);
@@ -61,6 +68,33 @@ private:
     evidence::Certificate sealed(evidence::ProvenLeaf record, const std::string& note) const;
     Result<evidence::ProvenLeaf> prove(std::int64_t index, std::uint64_t size);
     Result<> add_key(evidence::Certificate& certificate, const evidence::Record& record, std::uint64_t size);
+    void index(std::int64_t index, const evidence::Record& record, const std::string& whose);
+    struct Tree {  // as it is published
+        std::string note;
+        std::int64_t size = 0;
+    };
+    Result<Tree> newest_tree();
+    Result<evidence::Certificate> certified(std::int64_t index, const Tree& tree);
+    struct Wipe {
+        std::int64_t index = 0;
+        std::string tenant;  // by pseudonym
+        std::string unit;    // of a wipe
+    };
+    // What became of a unit that was to be wiped, other than a wipe.
+    struct Setback {
+        std::int64_t index = 0;
+        evidence::RecordKind kind{};
+        std::string unit, tenant, lease, why;
+    };
+    struct LeaseEntry {
+        std::int64_t index = 0;
+        std::string tenant;  // by pseudonym
+    };
+    std::vector<Wipe> wipes_of(const std::string& name, const evidence::LeaseOnRecord* lease, std::int64_t size) const;
+    Result<> add_account(evidence::CertificateList& list, const evidence::LeaseOnRecord& lease,
+                         const std::vector<Wipe>& wipes, const Tree& tree);
+    const Setback* setback_of(const evidence::LeaseUnit& unit, const evidence::LeaseOnRecord& lease,
+                              std::int64_t size) const;
 
     const store::Options store_;
     const std::string tiles_, secret_;
@@ -72,11 +106,10 @@ private:
     std::optional<audit::TileReader> reader_of_tiles_;
     std::unique_ptr<store::Reader> reader_;
     std::int64_t indexed_ = 0;
-    struct Wipe {
-        std::int64_t index = 0;
-        std::string tenant;  // by pseudonym
-    };
     std::map<std::string, std::vector<Wipe>> by_lease_, by_node_;
+    std::map<std::string, std::vector<Setback>> setbacks_;        // by node
+    std::map<std::string, LeaseEntry> leases_;                    // where it stands what they consist of
+    std::map<std::string, std::int64_t> lifted_;                  // by pseudonym: where its last hold ended
     std::map<std::string, std::vector<std::int64_t>> by_tenant_;  // by pseudonym: everything that is its business
     std::set<std::string> named_;                                 // tenants, as the log names them
     std::map<std::string, std::string> tenants_;                  // the same, by pseudonym

@@ -66,9 +66,8 @@ void certificate_of_a_lease(benchmark::State& state) {
     std::int64_t lease = 0;
     const auto next = [&] {
         lease = lease % (leaves_of_bench - 1) + 1;
-        const auto found =
-            log.certificates->of(Certificates::About::lease, fmt::format("lease-{}", lease * 7919 % 99'999 + 1), 1);
-        return found && print(found->front()).size() > 1000;
+        const auto found = log.certificates->of_lease(fmt::format("lease-{}", lease * 7919 % 99'999 + 1), {.limit = 1});
+        return found && print(found->certificates.front()).size() > 1000;
     };
     if (!next()) return state.SkipWithError("no certificate");  // the first question reads the whole log
     for (auto _ : state)

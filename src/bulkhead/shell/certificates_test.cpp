@@ -54,9 +54,9 @@ protected:
                               Certificates::Signers{origin_here, key_from('L'), key_from('B')}, store.secret());
     }
     evidence::Certificate of(Grade grade) {
-        const auto found = certificates_->of(Certificates::About::lease, std::string{word(grade)}, 1);
+        const auto found = certificates_->of_lease(std::string{word(grade)}, {.limit = 1});
         EXPECT_TRUE(found) << found.error().what;
-        return found ? found->at(0) : evidence::Certificate{};
+        return found ? found->certificates.at(0) : evidence::Certificate{};
     }
     static bool holds(const evidence::Certificate& certificate, const evidence::LogKeys& keys, bool accept_lab) {
         return evidence::verify_certificate(certificate, keys, {.accept_lab = accept_lab}).has_value();

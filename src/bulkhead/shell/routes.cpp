@@ -53,6 +53,7 @@ constexpr Parameter certificate_query[] = {
     {"lease", "Of what this lease left, and how it was wiped."},
     {"node", "Of what was wiped on this node, the newest first."},
     {"limit", "At most so many; 1 to 100, which is also the default."},
+    {"from", "Of a lease: go on from here; the answer before says it as next."},
     {"pseudonymous", "true: tenants by their pseudonyms alone, to be handed on to others."},
 };
 constexpr Parameter record_query[] = {
