@@ -47,6 +47,7 @@ int act(const Verb& verb, const ActionsOptions& options, const DoorOptions& door
     if (!reply) return report(context, reply.error());
     context.out << fmt::format("{}{}{} {}\n", options.name, options.device.empty() ? "" : "/", options.device,
                                verb.done);
+    if (!reply->note.empty()) context.out << reply->note << '\n';
     return done;
 }
 

@@ -204,6 +204,7 @@ Result<Reply> Client::send(const Request& request) {
                  .body = std::move(message.body()),
                  .etag = text_of(message[http::field::etag]),
                  .content_type = text_of(message[http::field::content_type]),
+                 .note = text_of(message["Bulkhead-Note"]),
                  .wants_other_token = message.count(http::field::www_authenticate) > 0};
 }
 

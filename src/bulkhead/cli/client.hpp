@@ -28,6 +28,7 @@ struct Reply {
     std::string body;
     std::string etag;
     std::string content_type;
+    std::string note;                // what it says besides; empty: nothing
     bool wants_other_token = false;  // it says no to whoever asks, not to what is asked
 };
 

@@ -292,6 +292,7 @@ void Api::change(const Call& call, What what, ObjectKind kind, std::string name,
             Response response{.status = answer.created ? 201 : 200,
                               .headers = {{"ETag", tag_of(answer.version)}},
                               .body = std::move(answer.object)};
+            if (!answer.note.empty()) response.headers.emplace_back("Bulkhead-Note", std::move(answer.note));
             if (answer.created)
                 response.headers.emplace_back("Location", fmt::format("/v1/{}/{}", name_of(kind).plural, name));
             respond(std::move(response));
