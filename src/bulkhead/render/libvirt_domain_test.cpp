@@ -239,6 +239,28 @@ TEST(LibvirtLease, cores_and_memory_are_what_its_work_asks_for) {
     EXPECT_EQ(spec->cpus, (std::vector<unsigned>{0, 1, 2, 3}));
 }
 
+// Two nodes of 512 GiB, all GPUs beside the first: a share of all memory is more than the first has.
+TEST(LibvirtLease, memory_that_nobody_named_is_not_asked_of_the_gpus_numa_nodes_alone) {
+    GpuNode node;
+    node.metadata.name = "node-1";
+    node.status.gpus = {{.model = "h100-80gb-pcie", .count = 2}};
+    node.status.memory = {std::int64_t{1} << 40};
+    node.status.topology = {{.gpu = 0, .bus = "0000:01:00.0", .numaNode = 0, .cpus = "0-3"},
+                            {.gpu = 1, .bus = "0000:02:00.0", .numaNode = 0, .cpus = "0-3"}};
+    GpuWorkload work;
+    const GpuLease lease = machine_lease({0, 1});
+    const auto memory_line = [&] {
+        const std::string xml = *libvirt_domain(*domain_of({lease, node, &work}, {}));
+        const std::size_t from = xml.find("<memory mode=");
+        return xml.substr(from, xml.find('\n', from) - from);
+    };
+    EXPECT_EQ(memory_line(), "<memory mode='preferred' nodeset='0'/>");
+    node.status.topology[1].numaNode = 2;
+    EXPECT_EQ(memory_line(), "<memory mode='interleave' nodeset='0,2'/>");
+    work.spec.memory = ByteSize{std::int64_t{64} << 30};
+    EXPECT_EQ(memory_line(), "<memory mode='strict' nodeset='0,2'/>");
+}
+
 TEST(LibvirtLease, what_is_no_machine_of_this_node_is_refused) {
     GpuNode node;
     node.metadata.name = "node-1";

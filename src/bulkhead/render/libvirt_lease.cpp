@@ -174,6 +174,8 @@ Result<DomainSpec> domain_of(const LeaseHere& here, const MachinePlaces& places)
         spec.vcpus = 0;
     }
     if (const auto added = add_processors(spec, here, gpus); !added) return std::unexpected(added.error());
+    // A share of all memory may be more than the nodes beside its GPUs have: only what its work names must be there.
+    spec.strictly = here.workload != nullptr && here.workload->spec.memory.has_value();
     spec.huge_page_bytes = places.huge_page_bytes;
     const std::int64_t page = std::max(places.huge_page_bytes, page_least);
     spec.memory_bytes = memory / page * page;
