@@ -214,6 +214,19 @@ TEST(LibvirtLease, machines_on_different_gpus_have_no_cpu_in_common) {
     }));
 }
 
+// A lost GPU keeps its place on the list; one that was put in its slot has a new number there.
+TEST(LibvirtLease, the_cpus_of_a_gpu_stay_whatever_becomes_of_those_beside_it) {
+    GpuNodeStatus node;
+    for (std::int64_t gpu = 0; gpu < 4; ++gpu)
+        node.topology.push_back({.gpu = gpu, .bus = fmt::format("0000:0{}:00.0", gpu + 1), .cpus = "0-31"});
+    const auto second = *own_cpus(node, 1), third = *own_cpus(node, 2);
+    EXPECT_EQ(print_cpu_list(second), "8-15");
+    node.topology.push_back({.gpu = 4, .bus = "0000:01:00.0", .cpus = "0-31"});
+    EXPECT_EQ(*own_cpus(node, 1), second);
+    EXPECT_EQ(*own_cpus(node, 2), third);
+    EXPECT_EQ(*own_cpus(node, 4), *own_cpus(node, 0)) << "in the slot of the one that is gone";
+}
+
 TEST(LibvirtLease, cores_and_memory_are_what_its_work_asks_for) {
     const GpuNode node = [] {
         GpuNode made;
