@@ -1,10 +1,17 @@
 // Where each GPU sits: beside which CPUs, below which bridges, near which others, joined to whom.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "bulkhead/agent/gpu_hardware.hpp"
+#include "bulkhead/agent/machine_domain.hpp"
+#include "bulkhead/hw/container/durable.hpp"
 #include "bulkhead/hw/topology/topology.hpp"
 
 namespace bulkhead::agent {
@@ -33,6 +40,42 @@ void place(GpuPosition& position, const topology::Machine& machine, const std::v
 
 bool leads_to_switch(const nvml::Link& link) { return link.to == nvml::NvLinkDevice::nvswitch; }
 
+// Beside which CPUs each GPU was when the machine last said so, in a file: one that has fallen off its bus keeps its
+// part of them, or those of the others would move while machines are pinned to where they were.
+class RememberedCpus {
+public:
+    explicit RememberedCpus(std::string path) : path_{std::move(path)} {
+        std::ifstream file{path_};
+        std::string uuid, numa, cpus;
+        while (file >> uuid >> numa >> cpus) known_[uuid] = {numa, cpus};
+    }
+    // Takes down what is known of it, or fills in what was.
+    void meet(const std::string& uuid, GpuPosition& position) {
+        if (!position.cpus.empty()) {
+            const Line now{position.numaNode ? std::to_string(*position.numaNode) : "-", position.cpus};
+            changed_ |= std::exchange(known_[uuid], now) != now;
+        } else if (const auto found = known_.find(uuid); found != known_.end()) {
+            position.cpus = found->second.second;
+            std::int64_t numa = 0;
+            const std::string& text = found->second.first;
+            if (std::from_chars(text.data(), text.data() + text.size(), numa).ec == std::errc{})
+                position.numaNode = numa;
+        }
+    }
+    void keep() const {  // what cannot be kept is learned again, as long as the GPU is there
+        if (!changed_) return;
+        std::string text;
+        for (const auto& [uuid, line] : known_) text += fmt::format("{} {} {}\n", uuid, line.first, line.second);
+        (void)container::write_durably(path_, text);
+    }
+
+private:
+    using Line = std::pair<std::string, std::string>;  // its NUMA node, its CPUs
+    std::string path_;
+    std::map<std::string, Line> known_;
+    bool changed_ = false;
+};
+
 std::int64_t whole_number(auto count) { return static_cast<std::int64_t>(count); }
 
 }  // namespace
@@ -45,11 +88,20 @@ std::vector<GpuPosition> GpuHardware::positions() const {
     for (std::size_t index = 0; index < gpus.size(); ++index)
         if (!gpus[index].lost)
             if (auto found = nvml_.links(gpus[index].uuid)) links[index] = *std::move(found);
+    RememberedCpus remembered{settings_.folder + "/gpu-cpus"};
     std::vector<GpuPosition> all;
     for (std::size_t index = 0; index < gpus.size(); ++index) {
-        if (gpus[index].lost) continue;
-        GpuPosition position{.gpu = static_cast<std::int64_t>(index), .bus = gpus[index].bus_id};
-        if (machine) place(position, *machine, gpus);
+        GpuPosition position{.gpu = static_cast<std::int64_t>(index), .bus = kernel_address(gpus[index].bus_id)};
+        if (machine && !gpus[index].lost) place(position, *machine, gpus);
+        remembered.meet(gpus[index].uuid, position);
+        if (gpus[index].lost) {  // its place alone, and only where another has not taken it
+            const auto has_its_bus = [&](const nvml::Gpu& one) {
+                return !one.lost && kernel_address(one.bus_id) == position.bus;
+            };
+            if (position.cpus.empty() || std::ranges::any_of(gpus, has_its_bus)) continue;
+            all.push_back(std::move(position));
+            continue;
+        }
         const std::vector<nvml::Link>& mine = links[index];
         position.nvlinks = whole_number(mine.size());
         const std::int64_t switched = whole_number(std::ranges::count_if(mine, leads_to_switch));
@@ -65,6 +117,7 @@ std::vector<GpuPosition> GpuHardware::positions() const {
         }
         all.push_back(std::move(position));
     }
+    remembered.keep();
     return all;
 }
 

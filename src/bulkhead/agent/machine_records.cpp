@@ -102,13 +102,19 @@ Result<> MachineRecords::keep_given(Key lease, const std::vector<Given>& devices
     return container::write_durably(folder_of(lease).path + "/devices", lines);
 }
 
-bool MachineRecords::holds(const std::string& device) const {
+Result<std::optional<Key>> MachineRecords::holder_of(const std::string& device) const {
     const auto all = leases();
-    if (!all) return true;  // nobody knows: whoever asks is careful
-    return std::ranges::any_of(*all, [&](Key lease) {
+    if (!all) return std::unexpected(all.error());
+    const auto found = std::ranges::find_if(*all, [&](Key lease) {
         const auto given = given_to(lease);
         return std::ranges::find(given, device, &Given::device) != given.end();
     });
+    return found == all->end() ? std::nullopt : std::optional{*found};
+}
+
+bool MachineRecords::holds(const std::string& device) const {
+    const auto holder = holder_of(device);
+    return !holder || holder->has_value();  // nobody knows: whoever asks is careful
 }
 
 std::optional<std::string> MachineRecords::returned_by(const std::string& device) const {

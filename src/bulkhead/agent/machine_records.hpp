@@ -29,7 +29,9 @@ public:
 
     std::vector<Given> given_to(Key lease) const;
     Result<> keep_given(Key lease, const std::vector<Given>& devices) const;
-    bool holds(const std::string& device) const;  // by its PCI address: it is, or was meant to be, some machine's
+    // By its PCI address: whose machine it is in, or was meant to be.
+    Result<std::optional<Key>> holder_of(const std::string& device) const;
+    bool holds(const std::string& device) const;  // what cannot be looked at counts as held
 
     // By which path a device came back from its last machine: "flr, rebind nvidia". Kept until its memory was wiped.
     std::optional<std::string> returned_by(const std::string& device) const;

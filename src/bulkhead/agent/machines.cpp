@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds gone_within{60};
 constexpr std::int64_t huge_page_usual = std::int64_t{2} << 20;
 constexpr std::string_view exit_mark = "bulkhead-exit: ";
+constexpr std::string_view cut_short = ", and no further";  // of a way back: the reset was made
 constexpr std::size_t console_tail_max = output_bytes_max / 2 - 64;
 
 std::string text_of_file(const std::string& path) {
@@ -84,18 +85,40 @@ Result<std::unique_ptr<Machines>> Machines::open(MachineSettings settings) {
     return std::unique_ptr<Machines>{new Machines{std::move(settings), *std::move(hypervisor), !*kvm}};
 }
 
+// Durable before anything is unbound: who gets what back. One that another machine has, or may have, is never on two
+// records: whoever stopped the second would reset it under the first. A lease that is refused here has nothing to give
+// back.
+Result<> Machines::keep_given(Key lease, const std::vector<std::string>& devices) {
+    const std::scoped_lock one_at_a_time{giving_};
+    const std::vector<MachineRecords::Given> own = records_.given_to(lease);
+    std::vector<MachineRecords::Given> given;
+    given.reserve(devices.size());
+    for (const std::string& device : devices) {
+        const auto holder = records_.holder_of(device);
+        if (!holder) return std::unexpected(holder.error());
+        if (*holder && **holder != lease)
+            return fail(Code::conflict, fmt::format("{} is with {}", device, machine_name(**holder)),
+                        "stop that machine first");
+        const auto driver = vfio_.driver_of(device);
+        if (!driver) return std::unexpected(driver.error());
+        if (!*holder && *driver == "vfio-pci")
+            return fail(Code::conflict,
+                        fmt::format("{} is bound to vfio-pci, and nothing here says for which machine", device),
+                        "end what uses it and bind it to its own driver; see the ids that vfio-pci was loaded with");
+        if (!*holder && !own.empty())
+            return fail(Code::conflict,
+                        fmt::format("{} was begun with other devices than {}", machine_name(lease), device),
+                        "stop it first");
+        given.push_back({device, *driver});
+    }
+    if (!own.empty() || given.empty()) return {};
+    for (const std::string& device : devices) records_.forget_return(device);  // of an earlier machine
+    return records_.keep_given(lease, given);
+}
+
 Result<> Machines::give_devices(Key lease, const std::vector<std::string>& devices) {
     if (auto may = vfio_.may_be_given(devices); !may) return may;
-    if (records_.given_to(lease).empty() &&
-        !devices.empty()) {  // durable before anything is unbound: who gets what back
-        std::vector<MachineRecords::Given> given;
-        for (const std::string& device : devices) {
-            const auto driver = vfio_.driver_of(device);
-            if (!driver) return std::unexpected(driver.error());
-            given.push_back({device, *driver == "vfio-pci" ? "" : *driver});
-        }
-        if (auto kept = records_.keep_given(lease, given); !kept) return kept;
-    }
+    if (auto kept = keep_given(lease, devices); !kept) return kept;
     for (const std::string& device : devices)
         if (auto given = vfio_.give(device); !given) return given;
     return {};
@@ -232,12 +255,21 @@ Result<> Machines::wait_until_gone(Key lease, Duration grace) const {
 Result<std::string> Machines::take_back(Key lease) const {
     std::vector<std::string> words;
     for (const MachineRecords::Given& one : records_.given_to(lease)) {
-        const auto path = vfio_.take_back(one.device, one.driver);
+        // In two steps: an agent that is killed while the host's driver takes it up leaves word of the reset.
+        const auto path = vfio_.take_back(one.device, one.driver, [&](const std::string& method) {
+            return records_.keep_return(one.device, method + std::string{cut_short});
+        });
         if (!path) return std::unexpected(path.error());
-        if (!*path)
-            continue;  // it never left the host, or is back since a stop that was cut short: its way is on record
-        if (auto kept = records_.keep_return(one.device, **path); !kept) return std::unexpected(kept.error());
-        words.push_back(fmt::format("{}: {}", one.device, **path));
+        std::string way = path->value_or("");
+        if (!*path) {
+            const auto begun = records_.returned_by(one.device);
+            if (!begun) continue;  // it never left the host
+            way = *begun;
+            if (way.ends_with(cut_short))
+                way.replace(way.size() - cut_short.size(), cut_short.size(), fmt::format(", rebind {}", one.driver));
+        }
+        if (auto kept = records_.keep_return(one.device, way); !kept) return std::unexpected(kept.error());
+        words.push_back(fmt::format("{}: {}", one.device, way));
     }
     return fmt::format("{}", fmt::join(words, "; "));
 }

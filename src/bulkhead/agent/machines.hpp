@@ -89,6 +89,7 @@ private:
     std::int64_t huge_page_bytes() const;
     Result<> make_and_start(const StartTenant& what, const GpuNodeStatus& node, const MachineGifts& gifts);
     Result<std::uint32_t> user_of(Key lease);
+    Result<> keep_given(Key lease, const std::vector<std::string>& devices);
     Result<> give_devices(Key lease, const std::vector<std::string>& devices);
     Result<> wait_until_gone(Key lease, Duration grace) const;
     Result<std::string> take_back(Key lease) const;
@@ -104,6 +105,7 @@ private:
     vm::Vfio vfio_;
 
     mutable std::mutex consoles_;  // whoever looks at what a machine printed
+    std::mutex giving_;            // whoever looks whose a device is, and writes it down
     std::mutex choosing_;          // whoever is about to choose a user for a machine; guards what follows
     std::vector<container::Fd> user_locks_;
     std::mutex mutex_;  // guards what follows

@@ -443,11 +443,13 @@ TEST(Machines, a_gpu_that_was_given_comes_back_reset_however_the_start_went_and_
     const OwnMachines own;
     vm::SysfsTree tree;
     tree.add(gpu, 7);
+    vm::VfioSettings hasty = tree.settings();
+    hasty.patience = std::chrono::seconds{5};
     auto machines = Machines::open({.uri = here.uri(),
                                     .images = vm::Embedded::images(),
                                     .folder = here.folder() / "machines",
                                     .allow_emulated = true,
-                                    .vfio = tree.settings()});
+                                    .vfio = hasty});
     if (!machines) GTEST_SKIP() << machines.error().what;
     const vm::Vfio& vfio = (*machines)->vfio();
     const auto started = (*machines)->start(machine_order(own.first(), {"true"}), small_node(), {.devices = true});
@@ -456,6 +458,17 @@ TEST(Machines, a_gpu_that_was_given_comes_back_reset_however_the_start_went_and_
     EXPECT_EQ(*vfio.driver_of(gpu), "vfio-pci");
     EXPECT_TRUE((*machines)->records().holds(gpu));
     EXPECT_FALSE((*machines)->records().returned_by(gpu));
+
+    // It is the first's: whoever else names it does not get it, and has nothing to give back.
+    const auto second = (*machines)->start(machine_order(own.second(), {"true"}), small_node(), {.devices = true});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, Code::conflict);
+    EXPECT_EQ(second.error().what, gpu + " is with " + machine_name(own.first()));
+    EXPECT_TRUE((*machines)->records().given_to(own.second()).empty());
+    ASSERT_TRUE((*machines)->stop(own.second(), Duration{0}));
+    EXPECT_FALSE(tree.saw_reset_of(gpu)) << "under the machine that has it";
+    EXPECT_EQ(*vfio.driver_of(gpu), "vfio-pci");
+
     const auto stopped = (*machines)->stop(own.first(), Duration{0});
     ASSERT_TRUE(stopped) << stopped.error().what;
     EXPECT_NE(stopped->find(gpu + ": flr, rebind nvidia"), std::string::npos) << *stopped;
@@ -465,6 +478,28 @@ TEST(Machines, a_gpu_that_was_given_comes_back_reset_however_the_start_went_and_
     EXPECT_EQ((*machines)->records().returned_by(gpu), "flr, rebind nvidia");
     (*machines)->records().forget_return(gpu);
     EXPECT_FALSE((*machines)->records().returned_by(gpu));
+
+    // An agent that goes while the GPU is on its way to the host's driver: the next one knows that it was reset.
+    ASSERT_FALSE((*machines)->start(machine_order(own.first(), {"true"}), small_node(), {.devices = true}));
+    tree.stubborn = true;
+    EXPECT_FALSE((*machines)->stop(own.first(), Duration{0}));
+    EXPECT_EQ((*machines)->records().returned_by(gpu), "flr, and no further");
+    tree.stubborn = false;
+    ASSERT_TRUE(vfio.take_back(gpu, "nvidia"));
+    const auto stopped_again = (*machines)->stop(own.first(), Duration{0});
+    ASSERT_TRUE(stopped_again) << stopped_again.error().what;
+    EXPECT_NE(stopped_again->find(gpu + ": flr, rebind nvidia"), std::string::npos) << *stopped_again;
+    EXPECT_EQ((*machines)->records().returned_by(gpu), "flr, rebind nvidia");
+
+    // Given away by somebody else, for a machine that is not ours to know.
+    ASSERT_TRUE(vfio.give(gpu));
+    tree.forget_reset_of(gpu);
+    const auto third = (*machines)->start(machine_order(own.second(), {"true"}), small_node(), {.devices = true});
+    ASSERT_FALSE(third);
+    EXPECT_EQ(third.error().code, Code::conflict) << third.error().what;
+    ASSERT_TRUE((*machines)->stop(own.second(), Duration{0}));
+    EXPECT_FALSE(tree.saw_reset_of(gpu));
+    EXPECT_EQ(*vfio.driver_of(gpu), "vfio-pci");
 }
 
 }  // namespace bulkhead::agent

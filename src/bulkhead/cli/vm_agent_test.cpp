@@ -11,6 +11,7 @@
 #include "bulkhead/hw/vm/embedded_test.hpp"
 #include "bulkhead/hw/vm/presence.hpp"
 #include "bulkhead/render/libvirt_domain.hpp"
+#include "bulkhead/render/libvirt_lease.hpp"
 
 namespace bulkhead::cli {
 namespace {
@@ -126,6 +127,28 @@ TEST_F(VmAgent, a_gpu_that_a_machine_holds_is_not_lost_to_an_agent_that_is_start
     ASSERT_TRUE(eventually([&] { return !faults_.empty(); }));
     EXPECT_EQ(faults_.front().device, 1) << "only the one that nobody holds has fallen off the bus";
     EXPECT_EQ(faults_.size(), 1U);
+}
+
+// Machines are pinned to parts of the CPUs beside their GPUs; a neighbour that is lost must not move those of others.
+TEST_F(VmAgent, a_gpu_that_is_lost_keeps_its_part_of_the_cpus) {
+    open("6 x h200-141gb");
+    if (!hardware_) return;
+    const auto cpus = [&](std::int64_t gpu) {
+        ::setenv("HWLOC_XMLFILE", (folder_ / "node/topology.xml").c_str(), 1);
+        const auto inventory = hardware_->inventory();
+        ::unsetenv("HWLOC_XMLFILE");
+        return render::print_cpu_list(*render::own_cpus(*inventory, gpu));
+    };
+    EXPECT_EQ(cpus(1), "4-7");
+    EXPECT_EQ(cpus(2), "8-11");
+    simulate({"lose", "--gpu", "0"});
+    hardware_.reset();
+    auto next = agent::GpuHardware::open(settings_);
+    ASSERT_TRUE(next) << next.error().what;
+    hardware_ = *std::move(next);
+    ASSERT_EQ(hardware_->inventory()->gpus.front().model, "lost");
+    EXPECT_EQ(cpus(1), "4-7");
+    EXPECT_EQ(cpus(2), "8-11");
 }
 
 TEST_F(VmAgent, runs_a_tenants_command_on_a_kernel_of_its_own_and_clears_it_away) {

@@ -348,6 +348,7 @@ void replace_device(Turn& turn, NodeRun& node, Device& device, const std::string
                               (was.state != UnitState::available && !was.tenants.empty());
         if (anybodys && was.state == UnitState::held) change_unit(turn, node, device, i, UnitEvent::put_back);
         if (anybodys && unit.state != UnitState::quarantined) change_unit(turn, node, device, i, UnitEvent::fault);
+        if (anybodys) remember_why(turn, node, device, why);
         if (unit.state == UnitState::available || unit.state == UnitState::sanitizing)
             change_unit(turn, node, device, i, UnitEvent::doubt);
         if (anybodys)

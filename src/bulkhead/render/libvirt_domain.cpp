@@ -104,7 +104,9 @@ void write_processors(XmlWriter& xml, const DomainSpec& spec) {
     }
     if (!spec.nodes.empty()) {
         xml.open("numatune");
-        xml.leaf("memory", {{"mode", "strict"}, {"nodeset", print_cpu_list(spec.nodes)}});
+        // A preference is for one node; of several, each gives its part for as long as it has some.
+        const char* const mode = spec.strictly ? "strict" : spec.nodes.size() == 1 ? "preferred" : "interleave";
+        xml.leaf("memory", {{"mode", mode}, {"nodeset", print_cpu_list(spec.nodes)}});
         xml.close();
     }
     xml.open("resource");

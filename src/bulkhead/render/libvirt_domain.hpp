@@ -45,7 +45,8 @@ struct DomainSpec {
 
     unsigned vcpus = 1;
     std::vector<unsigned> cpus;   // of the host, beside its GPUs: one for each vCPU where they suffice; empty: unpinned
-    std::vector<unsigned> nodes;  // NUMA nodes its memory comes from, and from nowhere else; empty: anywhere
+    std::vector<unsigned> nodes;  // NUMA nodes its memory comes from; empty: anywhere
+    bool strictly = true;         // from nowhere else: it does not start where they have too little
     std::int64_t memory_bytes = 0;
     std::int64_t huge_page_bytes = 0;  // 0: ordinary pages
 

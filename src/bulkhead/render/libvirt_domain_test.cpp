@@ -214,6 +214,19 @@ TEST(LibvirtLease, machines_on_different_gpus_have_no_cpu_in_common) {
     }));
 }
 
+// A lost GPU keeps its place on the list; one that was put in its slot has a new number there.
+TEST(LibvirtLease, the_cpus_of_a_gpu_stay_whatever_becomes_of_those_beside_it) {
+    GpuNodeStatus node;
+    for (std::int64_t gpu = 0; gpu < 4; ++gpu)
+        node.topology.push_back({.gpu = gpu, .bus = fmt::format("0000:0{}:00.0", gpu + 1), .cpus = "0-31"});
+    const auto second = *own_cpus(node, 1), third = *own_cpus(node, 2);
+    EXPECT_EQ(print_cpu_list(second), "8-15");
+    node.topology.push_back({.gpu = 4, .bus = "0000:01:00.0", .cpus = "0-31"});
+    EXPECT_EQ(*own_cpus(node, 1), second);
+    EXPECT_EQ(*own_cpus(node, 2), third);
+    EXPECT_EQ(*own_cpus(node, 4), *own_cpus(node, 0)) << "in the slot of the one that is gone";
+}
+
 TEST(LibvirtLease, cores_and_memory_are_what_its_work_asks_for) {
     const GpuNode node = [] {
         GpuNode made;
@@ -237,6 +250,28 @@ TEST(LibvirtLease, cores_and_memory_are_what_its_work_asks_for) {
     work.spec.cpu = 4;  // more than its GPU's part: it floats over all beside it
     spec = domain_of({lease, node, &work}, {});
     EXPECT_EQ(spec->cpus, (std::vector<unsigned>{0, 1, 2, 3}));
+}
+
+// Two nodes of 512 GiB, all GPUs beside the first: a share of all memory is more than the first has.
+TEST(LibvirtLease, memory_that_nobody_named_is_not_asked_of_the_gpus_numa_nodes_alone) {
+    GpuNode node;
+    node.metadata.name = "node-1";
+    node.status.gpus = {{.model = "h100-80gb-pcie", .count = 2}};
+    node.status.memory = {std::int64_t{1} << 40};
+    node.status.topology = {{.gpu = 0, .bus = "0000:01:00.0", .numaNode = 0, .cpus = "0-3"},
+                            {.gpu = 1, .bus = "0000:02:00.0", .numaNode = 0, .cpus = "0-3"}};
+    GpuWorkload work;
+    const GpuLease lease = machine_lease({0, 1});
+    const auto memory_line = [&] {
+        const std::string xml = *libvirt_domain(*domain_of({lease, node, &work}, {}));
+        const std::size_t from = xml.find("<memory mode=");
+        return xml.substr(from, xml.find('\n', from) - from);
+    };
+    EXPECT_EQ(memory_line(), "<memory mode='preferred' nodeset='0'/>");
+    node.status.topology[1].numaNode = 2;
+    EXPECT_EQ(memory_line(), "<memory mode='interleave' nodeset='0,2'/>");
+    work.spec.memory = ByteSize{std::int64_t{64} << 30};
+    EXPECT_EQ(memory_line(), "<memory mode='strict' nodeset='0,2'/>");
 }
 
 TEST(LibvirtLease, what_is_no_machine_of_this_node_is_refused) {

@@ -101,12 +101,12 @@ Result<std::vector<unsigned>> own_cpus(const GpuNodeStatus& node, std::int64_t g
     if (position == nullptr || position->cpus.empty()) return std::vector<unsigned>{};
     const auto beside = parse_cpu_list(position->cpus);
     if (!beside) return beside;
-    std::size_t sharers = 0, before = 0;
-    for (const GpuPosition& other : node.topology) {
-        if (other.cpus != position->cpus) continue;
-        ++sharers;
-        if (other.gpu < gpu) ++before;
-    }
+    // By slots, not by numbers: one that was exchanged has its predecessor's part, and one that is lost keeps its own.
+    std::set<std::string_view> slots;
+    for (const GpuPosition& other : node.topology)
+        if (other.cpus == position->cpus) slots.insert(other.bus);
+    const std::size_t sharers = slots.size();
+    const auto before = static_cast<std::size_t>(std::distance(slots.begin(), slots.find(position->bus)));
     const std::size_t from = beside->size() * before / sharers, to = beside->size() * (before + 1) / sharers;
     return std::vector<unsigned>{beside->begin() + static_cast<std::ptrdiff_t>(from),
                                  beside->begin() + static_cast<std::ptrdiff_t>(to)};
@@ -174,6 +174,8 @@ Result<DomainSpec> domain_of(const LeaseHere& here, const MachinePlaces& places)
         spec.vcpus = 0;
     }
     if (const auto added = add_processors(spec, here, gpus); !added) return std::unexpected(added.error());
+    // A share of all memory may be more than the nodes beside its GPUs have: only what its work names must be there.
+    spec.strictly = here.workload != nullptr && here.workload->spec.memory.has_value();
     spec.huge_page_bytes = places.huge_page_bytes;
     const std::int64_t page = std::max(places.huge_page_bytes, page_least);
     spec.memory_bytes = memory / page * page;

@@ -30,8 +30,8 @@ struct LeaseHere {
 };
 
 // `not_found`: the lease has nothing on that node. `conflict`: it is of another tier, or holds less than whole GPUs,
-// which is all that VFIO gives. `unavailable`: the node does not say where a device of it sits. A drive is taken to have one
-// namespace: only its node knows of more.
+// which is all that VFIO gives. `unavailable`: the node does not say where a device of it sits. A drive is taken to
+// have one namespace: only its node knows of more.
 Result<DomainSpec> domain_of(const LeaseHere& here, const MachinePlaces& places);
 
 // The CPUs of one GPU: of those beside it, its part, where other GPUs are beside the same. Two leases on different GPUs

@@ -74,6 +74,10 @@ public:
         const std::scoped_lock lock{mutex_};
         return resets_.contains(device);
     }
+    void forget_reset_of(const std::string& device) {
+        const std::scoped_lock lock{mutex_};
+        resets_.erase(device);
+    }
     bool saw_reset_of(const std::string& device) {
         for (int i = 0; i < 2000; ++i) {
             {

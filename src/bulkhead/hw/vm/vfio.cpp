@@ -165,12 +165,15 @@ Result<std::string> Vfio::reset(const std::string& device) const {
     return method;
 }
 
-Result<std::optional<std::string>> Vfio::take_back(const std::string& device, const std::string& driver) const {
+Result<std::optional<std::string>> Vfio::take_back(const std::string& device, const std::string& driver,
+                                                   const WasReset& was_reset) const {
     const auto has = driver_of(device);
     if (!has) return std::unexpected(has.error());
     const bool stayed = !driver.empty() && *has == driver;
     const auto method = stayed ? Result<std::string>{} : reset(device);
     if (!method) return std::unexpected(method.error());
+    if (!stayed && was_reset)
+        if (auto told = was_reset(*method); !told) return std::unexpected(told.error());
     if (auto wrote = write(folder_of(device) + "/driver_override", "\n"); !wrote) return std::unexpected(wrote.error());
     if (stayed) return std::nullopt;
     if (auto freed = unbind(device); !freed) return std::unexpected(freed.error());

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,8 +39,11 @@ public:
     Result<> give(const std::string& device) const;
     // By which path it came back: "flr, rebind nvidia". `driver` empty: whichever the kernel finds. Nothing: that
     // driver has it, so that no machine does, and it is not reset under the host's hands. A virtual function is left
-    // without a driver: whoever attached it decides what comes next.
-    Result<std::optional<std::string>> take_back(const std::string& device, const std::string& driver) const;
+    // without a driver: whoever attached it decides what comes next. `was_reset` is told how ("flr") before the driver
+    // takes it up again, which may take seconds; where it fails, the device stays.
+    using WasReset = std::function<Result<>(const std::string& method)>;
+    Result<std::optional<std::string>> take_back(const std::string& device, const std::string& driver,
+                                                 const WasReset& was_reset = {}) const;
 
 private:
     std::string folder_of(const std::string& device) const { return settings_.sysfs + "/bus/pci/devices/" + device; }
