@@ -26,6 +26,12 @@ TEST(Render, a_lease_of_tier_vm_is_a_domain_that_libvirt_accepts_and_nobody_else
     ASSERT_NO_FATAL_FAILURE(fleet.start());
     ASSERT_TRUE(within(20s, [&] { return fleet.say({"fleet"}).out.find("32 available") != std::string::npos; }));
     ASSERT_EQ(fleet.say({"apply", "-f", (fleet.data() / "first-steps.yaml").string()}).status, 0);
+    const std::string own_kernel = fleet.folder() / "own-kernel.yaml";
+    std::ofstream{own_kernel} << "apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {name: vault}\n"
+                                 "spec: {tenant: harbor-bank, gpu: {count: 1}, isolation: {tier: vm}}\n";
+    ASSERT_EQ(fleet.say({"delete", "workload", "fraud-scoring"}).status, 0);  // for room
+    const auto applied = fleet.say({"apply", "-f", own_kernel});
+    ASSERT_EQ(applied.status, 0) << applied.out;
     const auto lease_of = [&](const std::string& work) {
         std::string lease;
         within(20s, [&] {
@@ -34,7 +40,7 @@ TEST(Render, a_lease_of_tier_vm_is_a_domain_that_libvirt_accepts_and_nobody_else
         });
         return lease;
     };
-    const std::string lease = lease_of("fraud-scoring"), other = lease_of("pretrain");
+    const std::string lease = lease_of("vault"), other = lease_of("pretrain");
     ASSERT_FALSE(lease.empty() || other.empty()) << fleet.say({"queue"}).out;
     const std::string node = word_after(fleet.say({"get", "lease", lease, "-o", "yaml"}).out, "node: node-");
     const auto domain = fleet.say({"render", "libvirt", lease, "--node", "node-" + node});
@@ -42,7 +48,7 @@ TEST(Render, a_lease_of_tier_vm_is_a_domain_that_libvirt_accepts_and_nobody_else
     EXPECT_THAT(domain.out, HasSubstr("<name>bulkhead-" + lease + "</name>"));
     EXPECT_THAT(domain.out, HasSubstr("<hostdev mode='subsystem' type='pci' managed='no'>"));
     EXPECT_THAT(domain.out, HasSubstr("<numatune>"));
-    EXPECT_THAT(domain.out, HasSubstr("fraud-scoring of harbor-bank, image default"));
+    EXPECT_THAT(domain.out, HasSubstr("vault of harbor-bank, image default"));
     if (::access("/usr/bin/virt-xml-validate", X_OK) == 0 && ::access("/usr/bin/xmllint", X_OK) == 0) {
         const std::string file = fleet.folder() / "domain.xml";
         std::ofstream{file} << domain.out;
