@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Bugs, Planting,
                                          Plant{Planted::evict_for_nothing, 7, 3},
                                          Plant{Planted::forget_log_entry, 8, 1}, Plant{Planted::ignore_drains, 9, 3},
                                          Plant{Planted::cover_silence, 11, 6, "network"},
-                                         Plant{Planted::draw_blindly, 12, 5}),
+                                         Plant{Planted::draw_blindly, 12, 12}),
                          [](const testing::TestParamInfo<Plant>& plant) {
                              return "invariant_" + std::to_string(plant.param.invariant);
                          });

@@ -99,7 +99,7 @@ TEST(Live, a_fleet_comes_up_serves_work_proves_its_wiping_and_survives) {
         return out.find("running") != std::string::npos;
     })) << fleet.say({"explain", "fraud-scoring"}).out;
     EXPECT_THAT(fleet.say({"fleet"}).out, HasSubstr("harbor-bank/fraud-scoring 3g.40gb"));
-    EXPECT_THAT(fleet.say({"explain", "fraud-scoring"}).out, HasSubstr("tier        vm"));
+    EXPECT_THAT(fleet.say({"explain", "fraud-scoring"}).out, HasSubstr("tier        container"));
     const std::string lease = word_after(fleet.say({"get", "workload", "fraud-scoring", "-o", "yaml"}).out, "lease:");
     ASSERT_FALSE(lease.empty());
 
