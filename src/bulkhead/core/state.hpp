@@ -53,7 +53,7 @@ struct Device {
     // drain is over when all of it is.
     std::string draining = {};
     std::string identity = {};  // which drive or function this is about; empty: not known, or it has none
-    std::string why = {};  // of a drive: why it went out of use, and what its node says to do; until it is wiped
+    std::string why = {};       // of a drive: why it went out of use, and what its node says to do; until it is wiped
 };
 
 struct NodeRun {
