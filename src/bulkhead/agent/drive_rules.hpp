@@ -1,7 +1,8 @@
 // What udev on the host is told of tenants' drives: leave them alone. A tenant may make an array or a volume group of
 // its drives, and a host that boots while they lie there would put it together as its own: then a holder keeps them
 // from being wiped, and root's tools work on what a tenant wrote. Without a look at what is on a drive no rule of
-// mdadm, LVM, btrfs or bcache starts anything; without a watch, closing it after a wipe makes nobody look.
+// mdadm, LVM or btrfs starts anything, and bcache, which looks for itself, heeds a flag; without a watch, closing it
+// after a wipe makes nobody look.
 //
 // By serial number, for each drive that the agent has taken in, and never by model: the machine's own may be of the
 // same. Written where udev reads rules of this boot, and kept in the agent's folder for the next one, at whose start
@@ -20,7 +21,8 @@ inline constexpr std::string_view drive_rules_file = "/60-bulkhead-drives.rules"
 inline constexpr std::string_view udev_rules_of_this_boot = "/run/udev/rules.d";
 
 std::string drive_rules(std::span<const std::string> serials);
-// In both folders. A machine without the folder above `udev` has no udev, and is told nothing.
+// In both folders; in neither where there are no such drives (any more). A machine without the folder above `udev` has
+// no udev, and is told nothing.
 Result<> keep_drive_rules(const std::string& udev, const std::string& folder, std::span<const std::string> serials);
 
 }  // namespace bulkhead::agent

@@ -118,9 +118,18 @@ Result<> Drives::keep_places(const std::string& folder, std::span<const Place> p
 
 Result<> Drives::tell_udev(const DriveSettings& settings, std::span<const Place> places) {
     if (settings.udev.empty()) return {};
+    const auto found = nvme::discover(settings.tree);
+    if (!found) return std::unexpected(found.error());
+    // A drive that was given back to this host keeps its number here, and is the host's again. Who is away may come
+    // back.
+    const auto is_the_hosts = [&](const Place& place) {
+        const auto here = std::ranges::find(found->drives, place.serial, &nvme::Drive::serial);
+        return here != found->drives.end() && (here->is_system || !is_tenant_drive(*here, settings.tenant));
+    };
     std::vector<std::string> serials;
     serials.reserve(places.size());
-    for (const Place& place : places) serials.push_back(place.serial);
+    for (const Place& place : places)
+        if (!is_the_hosts(place)) serials.push_back(place.serial);
     return keep_drive_rules(settings.udev, settings.folder, serials);
 }
 

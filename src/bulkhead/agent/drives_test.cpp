@@ -366,15 +366,32 @@ TEST_F(NodeDrives, udev_is_told_to_leave_those_alone_that_were_taken_in_and_no_o
     std::filesystem::create_directories(machine_.folder() / "run/udev");
     const auto drives = open({"LAB-NVME-0"});
     const std::string text = rules(settings_.udev);
-    EXPECT_THAT(text, HasSubstr("ATTRS{serial}==\"LAB-NVME-0\", GOTO=\"bulkhead_drive\"\n"));
+    EXPECT_THAT(text, HasSubstr("ATTRS{serial}==\"LAB-NVME-0| *LAB-NVME-0\", GOTO=\"bulkhead_drive\"\n"));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("LAB-NVME-1")));
     EXPECT_EQ(rules(settings_.folder), text) << "for the next boot";
+}
+
+TEST_F(NodeDrives, udev_sees_again_what_was_given_back_to_the_host) {
+    settings_.udev = machine_.folder() / "run/udev/rules.d";
+    std::filesystem::create_directories(machine_.folder() / "run/udev");
+    const auto file_in = [](const std::filesystem::path& folder) {
+        return folder.string() + std::string{drive_rules_file};
+    };
+    open({"LAB-NVME-0", "LAB-NVME-1"});
+    open({"LAB-NVME-1"});
+    std::ifstream file{file_in(settings_.udev)};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("LAB-NVME-0")));
+    EXPECT_THAT(text, HasSubstr("LAB-NVME-1"));
+    open({});
+    EXPECT_FALSE(std::filesystem::exists(file_in(settings_.udev)));
+    EXPECT_FALSE(std::filesystem::exists(file_in(settings_.folder)));
 }
 
 TEST(DriveRules, a_serial_number_is_no_pattern_and_ends_no_rule) {
     const std::vector<std::string> serials{"S 1", "a*b", "x\", RUN+=\"y", "[z]|", ""};
     const std::string text = drive_rules(serials);
-    for (const char* line : {"\"S 1\",", "\"a?b\",", "\"x?? RUN+??y\",", "\"?z??\","})
+    for (const char* line : {"\"S 1| *S 1\",", "\"a?b| *a?b\",", "\"x?? RUN+??y| *x?? RUN+??y\",", "\"?z??| *?z??\","})
         EXPECT_THAT(text,
                     HasSubstr(std::string{"KERNEL==\"nvme*\", ATTRS{serial}=="} + line + " GOTO=\"bulkhead_drive\"\n"));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("serial}==\"\"")));
