@@ -121,6 +121,13 @@ void Certificates::index(std::int64_t index, const evidence::Record& record, con
             return;
         case lease_units:
             leases_[record.lease] = {index, whose};
+            if (const auto units = evidence::units_of(record))
+                for (const evidence::LeaseUnit& one : *units)
+                    handed_on_[one.node].push_back({index, one.unit, record.lease, one.shared});
+            return;
+        case deleted:
+            if (constexpr std::string_view node = "GpuNode/"; record.object.starts_with(node))
+                handed_on_[record.object.substr(node.size())].push_back({index, {}});
             return;
         case hold_lifted:
             lifted_[whose] = index;
@@ -130,9 +137,10 @@ void Certificates::index(std::int64_t index, const evidence::Record& record, con
         case released_from_quarantine:
         case held: {
             if (record.node.empty() || record.unit.empty()) return;  // the order to hold, not what came of it
-            const auto why = record.detail.find("why");
-            setbacks_[record.node].push_back({index, record.kind, record.unit, whose, record.lease,
-                                              why == record.detail.end() ? std::string{} : why->second});
+            Setback one{index, record.kind, record.unit, whose, record.lease, {}};
+            if (const auto why = record.detail.find("why"); why != record.detail.end()) one.why = why->second;
+            if (const auto gone = record.detail.find("gone"); gone != record.detail.end()) one.gone = gone->second;
+            setbacks_[record.node].push_back(std::move(one));
             return;
         }
         default:

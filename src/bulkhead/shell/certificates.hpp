@@ -85,6 +85,14 @@ private:
         std::int64_t index = 0;
         evidence::RecordKind kind{};
         std::string unit, tenant, lease, why;
+        std::optional<std::string> gone{};  // another is in the place of this one
+    };
+    // A unit was given to a lease, or given up with its node.
+    struct HandedOn {
+        std::int64_t index = 0;
+        std::string unit;  // empty: all of the node, which was removed
+        std::string lease{};
+        bool shared = false;
     };
     struct LeaseEntry {
         std::int64_t index = 0;
@@ -93,6 +101,7 @@ private:
     std::vector<Wipe> wipes_of(const std::string& name, const evidence::LeaseOnRecord* lease, std::int64_t size) const;
     Result<> add_account(evidence::CertificateList& list, const evidence::LeaseOnRecord& lease,
                          const std::vector<Wipe>& wipes, const Tree& tree);
+    std::vector<std::int64_t> ends_of(const evidence::LeaseUnit& unit, const evidence::LeaseOnRecord& lease) const;
     const Setback* setback_of(const evidence::LeaseUnit& unit, const evidence::LeaseOnRecord& lease,
                               std::int64_t size) const;
 
@@ -108,6 +117,7 @@ private:
     std::int64_t indexed_ = 0;
     std::map<std::string, std::vector<Wipe>> by_lease_, by_node_;
     std::map<std::string, std::vector<Setback>> setbacks_;        // by node
+    std::map<std::string, std::vector<HandedOn>> handed_on_;      // by node
     std::map<std::string, LeaseEntry> leases_;                    // where it stands what they consist of
     std::map<std::string, std::int64_t> lifted_;                  // by pseudonym: where its last hold ended
     std::map<std::string, std::vector<std::int64_t>> by_tenant_;  // by pseudonym: everything that is its business

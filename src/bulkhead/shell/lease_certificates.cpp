@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "bulkhead/shell/certificates.hpp"
 
@@ -32,19 +33,69 @@ std::vector<Certificates::Wipe> Certificates::wipes_of(const std::string& name, 
     return out;
 }
 
-// The last that the log tells of it since the lease had it. A hold is told to whom it is on, and nobody else.
+// For each slice of the unit the entry from which on it is not this lease's any more, whatever was wiped of it: it was
+// wiped for whomever, somebody else was given it, or its node was removed, and another may have its name. Leases on
+// what is shared come and go beside each other.
+std::vector<std::int64_t> Certificates::ends_of(const evidence::LeaseUnit& unit,
+                                                const evidence::LeaseOnRecord& lease) const {
+    const evidence::UnitRange own = evidence::range_of(unit.unit);
+    std::vector<std::int64_t> ends(own.last - own.first + 1, std::numeric_limits<std::int64_t>::max());
+    const auto end = [&](std::int64_t index, const evidence::UnitRange& what) {
+        if (what.device != own.device) return;
+        for (unsigned slice = std::max(what.first, own.first); slice <= std::min(what.last, own.last); ++slice)
+            ends[slice - own.first] = std::min(ends[slice - own.first], index);
+    };
+    if (const auto there = by_node_.find(unit.node); there != by_node_.end())
+        for (auto it = std::ranges::upper_bound(there->second, lease.index, {}, &Wipe::index);
+             it != there->second.end(); ++it)
+            end(it->index, evidence::range_of(it->unit));
+    const auto given = handed_on_.find(unit.node);
+    if (given == handed_on_.end()) return ends;
+    for (auto it = std::ranges::upper_bound(given->second, lease.index, {}, &HandedOn::index);
+         it != given->second.end(); ++it) {
+        const bool beside_it = it->lease == lease.name || (unit.shared && it->shared);
+        if (it->unit.empty() || !beside_it) end(it->index, it->unit.empty() ? own : evidence::range_of(it->unit));
+    }
+    return ends;
+}
+
+// The last that the log tells of it while it was the lease's to be wiped; what is gone is gone for good, whatever
+// becomes of the one in its place. What names a tenant is told to that one, and nobody else.
 const Certificates::Setback* Certificates::setback_of(const evidence::LeaseUnit& unit,
                                                       const evidence::LeaseOnRecord& lease, std::int64_t size) const {
     const auto there = setbacks_.find(unit.node);
     if (there == setbacks_.end()) return nullptr;
+    const evidence::UnitRange own = evidence::range_of(unit.unit);
+    const std::vector<std::int64_t> ends = ends_of(unit, lease);
     const auto is_of_it = [&](const Setback& one) {
-        if (one.index <= lease.index || one.index >= size || !evidence::overlap(one.unit, unit.unit)) return false;
-        if (one.kind == RecordKind::wipe_failed)
-            return one.tenant == lease.tenant && (unit.shared || one.lease == lease.name);
-        return one.kind != RecordKind::held || one.tenant == lease.tenant;
+        if (one.index >= size || !evidence::overlap(one.unit, unit.unit)) return false;
+        const evidence::UnitRange range = evidence::range_of(one.unit);
+        const auto first = ends.begin() + (std::max(range.first, own.first) - own.first);
+        const auto last = ends.begin() + (std::min(range.last, own.last) - own.first);
+        if (*std::max_element(first, last + 1) < one.index) return false;
+        const bool of_tenant = one.tenant == lease.tenant, of_lease = unit.shared || one.lease == lease.name;
+        switch (one.kind) {
+            case RecordKind::wipe_failed:
+                return of_tenant && of_lease;
+            case RecordKind::quarantined:
+                return (one.tenant.empty() || of_tenant) && (one.lease.empty() || of_lease);
+            case RecordKind::held:
+                return of_tenant;
+            default:
+                return true;
+        }
     };
-    const auto last = std::find_if(there->second.rbegin(), there->second.rend(), is_of_it);
-    return last == there->second.rend() ? nullptr : &*last;
+    const auto is_gone = [&](const Setback& one) {
+        return one.gone && (unit.serial.empty() || *one.gone == unit.serial.substr(0, 64));
+    };
+    const Setback* found = nullptr;
+    for (auto it = std::ranges::upper_bound(there->second, lease.index, {}, &Setback::index); it != there->second.end();
+         ++it) {
+        if (!is_of_it(*it)) continue;
+        found = &*it;
+        if (is_gone(*it)) break;
+    }
+    return found;
 }
 
 Result<> Certificates::add_account(evidence::CertificateList& list, const evidence::LeaseOnRecord& lease,

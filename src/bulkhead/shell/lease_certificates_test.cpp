@@ -38,13 +38,14 @@ protected:
         add(record);
     }
     std::int64_t tell(RecordKind kind, const std::string& unit, const std::string& lease, const std::string& tenant,
-                      const std::string& why = {}) {
+                      const std::string& why = {}, const std::string& gone = {}) {
         Record record{.kind = kind, .at = {9}, .actor = "node:n0"};
         record.node = "n0";
         record.unit = unit;
         record.lease = lease;
         record.tenant = tenant;
         if (!why.empty()) record.detail["why"] = why;
+        if (!gone.empty()) record.detail["gone"] = gone;
         if (kind == RecordKind::wiped) {
             evidence::WipeStatement wipe;
             wipe.node = "n0";
@@ -62,6 +63,20 @@ protected:
     std::int64_t wiped(const std::string& unit, const std::string& lease = "lease-1",
                        const std::string& tenant = "acme") {
         return tell(RecordKind::wiped, unit, lease, called(tenant));
+    }
+    void replaced(const std::string& lease, const std::string& tenant, const std::string& was, const std::string& by) {
+        tell(RecordKind::quarantined, "drive0", lease, tenant, by + " is in the place of " + was, was);
+    }
+    void remove_node() {
+        Record record{.kind = RecordKind::deleted, .at = {9}, .actor = "api:admin"};
+        record.object = "GpuNode/n0";
+        add(record);
+    }
+    using Missing = std::vector<evidence::Unwiped>;
+    Missing missing(const std::string& lease, const std::string& tenant) {
+        const auto list = certificates_->of_lease(lease, {}, tenant);
+        EXPECT_TRUE(list) << list.error().what;
+        return list ? list->unwiped : Missing{};
     }
     Certificates& published() {
         auto tiles = audit::Publisher::open(folder_ / "tiles", lease_log, key('L')).value();
@@ -151,6 +166,94 @@ TEST_F(LeaseLog, counts_what_was_repaired_and_wiped_in_the_end) {
     ASSERT_TRUE(list);
     EXPECT_EQ(list->unwiped, (std::vector<evidence::Unwiped>{{"n0", "drive1", "awaited", ""}}));
     EXPECT_TRUE(list->failed.empty());
+}
+
+TEST_F(LeaseLog, says_of_a_drive_that_was_replaced_that_it_is_gone_whatever_becomes_of_the_other) {
+    lease("lease-1", {{.node = "n0", .unit = "drive0", .serial = "S1"}, {.node = "n0", .unit = "vf0"}});
+    wiped("vf0");
+    replaced("lease-1", "acme", "S1", "S2");
+    tell(RecordKind::released_from_quarantine, "drive0", "", "", "looked at");
+    tell(RecordKind::quarantined, "drive0", "", "", "the other is worn");
+    tell(RecordKind::released_from_quarantine, "drive0", "", "", "looked at again");
+    tell(RecordKind::wiped, "drive0", "", "");
+    lease("lease-2", {{.node = "n0", .unit = "drive0", .serial = "S2"}, {.node = "n0", .unit = "vf0"}}, "borealis");
+    wiped("vf0", "lease-2", "borealis");
+    replaced("lease-2", "borealis", "S2", "S3");
+    published();
+    EXPECT_EQ(missing("lease-1", "acme"), (Missing{{"n0", "drive0", "quarantined", "S2 is in the place of S1"}}));
+    EXPECT_EQ(missing("lease-2", "borealis"), (Missing{{"n0", "drive0", "quarantined", "S3 is in the place of S2"}}));
+}
+
+TEST_F(LeaseLog, says_of_a_function_that_was_replaced_that_it_is_gone_though_no_serial_number_is_on_record) {
+    lease("lease-1", {{.node = "n0", .unit = "vf0"}, {.node = "n0", .unit = "drive0"}});
+    wiped("drive0");
+    tell(RecordKind::quarantined, "vf0", "lease-1", "acme", "0000:3b:02.1 is in the place of 0000:3b:01.1",
+         "0000:3b:01.1");
+    tell(RecordKind::released_from_quarantine, "vf0", "", "");
+    published();
+    EXPECT_EQ(missing("lease-1", "acme"),
+              (Missing{{"n0", "vf0", "quarantined", "0000:3b:02.1 is in the place of 0000:3b:01.1"}}));
+}
+
+// Each of these names nobody, or the one who came after.
+TEST_F(LeaseLog, does_not_tell_what_befell_those_who_had_it_afterwards) {
+    std::vector<LeaseUnit> units{{.node = "n0", .unit = "vf0"}};
+    for (unsigned i = 0; i < 4; ++i) units.push_back({.node = "n0", .unit = fmt::format("drive{}", i), .serial = "S1"});
+    lease("lease-1", units);
+    wiped("vf0");
+    tell(RecordKind::wiped, "drive0", "", "");  // nobody's, of another drive
+    tell(RecordKind::quarantined, "drive0", "", "", "the next one's fault");
+    lease("lease-2", {{.node = "n0", .unit = "drive1"}, {.node = "n0", .unit = "drive2"}}, "borealis");
+    tell(RecordKind::quarantined, "drive1", "", "", "the next one's fault");
+    tell(RecordKind::quarantined, "drive2", "lease-2", "borealis", "S3 is in the place of S2", "S2");
+    tell(RecordKind::quarantined, "drive3", "lease-9", "acme", "of another lease of the same tenant");
+    published();
+    EXPECT_EQ(missing("lease-1", "acme"), (Missing{{"n0", "drive0", "awaited", ""},
+                                                   {"n0", "drive1", "awaited", ""},
+                                                   {"n0", "drive2", "awaited", ""},
+                                                   {"n0", "drive3", "awaited", ""}}));
+}
+
+TEST_F(LeaseLog, does_not_tell_another_tenants_quarantine_even_where_nothing_shows_that_it_was_given_it) {
+    lease("lease-1", {{.node = "n0", .unit = "drive0"}, {.node = "n0", .unit = "vf0"}});
+    wiped("vf0");
+    tell(RecordKind::quarantined, "drive0", "", "", "worn");
+    tell(RecordKind::quarantined, "drive0", "lease-2", "borealis", "S3 is in the place of S2", "S2");
+    published();
+    EXPECT_EQ(missing("lease-1", "acme"), (Missing{{"n0", "drive0", "quarantined", "worn"}}));
+}
+
+TEST_F(LeaseLog, still_tells_of_the_slices_that_nobody_else_was_given) {
+    lease("lease-1", {{.node = "n0", .unit = "gpu0/slices 0-6"}});
+    wiped("gpu0/slices 0-3");
+    lease("lease-2", {{.node = "n0", .unit = "gpu0/slices 0-3"}}, "borealis");
+    tell(RecordKind::wipe_failed, "gpu0/slices 4-6", "lease-1", called("acme"), "no answer");
+    tell(RecordKind::quarantined, "gpu0/slices 0-3", "", "", "the next one's fault");
+    published();
+    EXPECT_EQ(missing("lease-1", "acme"), (Missing{{"n0", "gpu0/slices 0-6", "wipe-failed", "no answer"}}));
+}
+
+TEST_F(LeaseLog, tells_who_left_a_shared_gpu_what_befell_it_while_others_were_on_it) {
+    const LeaseUnit shared{.node = "n0", .unit = "gpu0/slices 0-0", .shared = true};
+    lease("lease-1", {shared, {.node = "n0", .unit = "vf0"}});
+    lease("lease-2", {shared}, "borealis");
+    wiped("vf0");
+    tell(RecordKind::quarantined, shared.unit, "", "", "fell off the bus");
+    published();
+    EXPECT_EQ(missing("lease-1", "acme"), (Missing{{"n0", shared.unit, "quarantined", "fell off the bus"}}));
+}
+
+TEST_F(LeaseLog, does_not_take_a_node_for_the_one_that_had_its_name_before) {
+    lease("lease-1",
+          {{.node = "n0", .unit = "drive0"}, {.node = "n0", .unit = "drive1"}, {.node = "n0", .unit = "vf0"}});
+    wiped("vf0");
+    tell(RecordKind::quarantined, "drive0", "", "", "worn");
+    remove_node();
+    tell(RecordKind::released_from_quarantine, "drive0", "", "");
+    tell(RecordKind::quarantined, "drive1", "", "", "the new node's fault");
+    published();
+    EXPECT_EQ(missing("lease-1", "acme"),
+              (Missing{{"n0", "drive0", "quarantined", "worn"}, {"n0", "drive1", "awaited", ""}}));
 }
 
 TEST_F(LeaseLog, says_why_where_nothing_was_wiped) {
