@@ -224,13 +224,16 @@ TEST_F(LeaseLog, does_not_tell_another_tenants_quarantine_even_where_nothing_sho
 }
 
 TEST_F(LeaseLog, still_tells_of_the_slices_that_nobody_else_was_given) {
-    lease("lease-1", {{.node = "n0", .unit = "gpu0/slices 0-6"}});
-    wiped("gpu0/slices 0-3");
-    lease("lease-2", {{.node = "n0", .unit = "gpu0/slices 0-3"}}, "borealis");
+    lease("lease-1", {{.node = "n0", .unit = "gpu0/slices 0-6"}, {.node = "n0", .unit = "gpu1/slices 0-6"}});
+    for (const std::string gpu : {"gpu0", "gpu1"}) wiped(gpu + "/slices 0-3");
+    lease("lease-2", {{.node = "n0", .unit = "gpu0/slices 0-3"}, {.node = "n0", .unit = "gpu1/slices 0-3"}},
+          "borealis");
     tell(RecordKind::wipe_failed, "gpu0/slices 4-6", "lease-1", called("acme"), "no answer");
     tell(RecordKind::quarantined, "gpu0/slices 0-3", "", "", "the next one's fault");
+    tell(RecordKind::quarantined, "gpu1/slices 0-6", "", "", "fell off the bus");  // with what was not wiped yet
     published();
-    EXPECT_EQ(missing("lease-1", "acme"), (Missing{{"n0", "gpu0/slices 0-6", "wipe-failed", "no answer"}}));
+    EXPECT_EQ(missing("lease-1", "acme"), (Missing{{"n0", "gpu0/slices 0-6", "wipe-failed", "no answer"},
+                                                   {"n0", "gpu1/slices 0-6", "quarantined", "fell off the bus"}}));
 }
 
 TEST_F(LeaseLog, tells_who_left_a_shared_gpu_what_befell_it_while_others_were_on_it) {
