@@ -73,13 +73,18 @@ bool under_hold(const Core::State& state, const std::vector<std::string>& tenant
     });
 }
 
+bool keeps_for_hold(const Core::State& state, const NodeRun& node, const Device& device, const Unit& unit) {
+    if (unit.state == UnitState::held) return true;
+    if (unit.state == UnitState::available) return false;
+    return under_hold(state, unit.tenants) ||
+           (device.kind == UnitKind::host && under_hold(state, {node.host_used_by.begin(), node.host_used_by.end()}));
+}
+
 bool keeps_for_hold(const Core::State& state, NodeRun& node) {
     const std::vector<Device*> devices = node.devices();
     return std::ranges::any_of(devices, [&](const Device* device) {
-        return std::ranges::any_of(device->units, [&](const Unit& unit) {
-            return unit.state == UnitState::held ||
-                   (unit.state == UnitState::sanitizing && under_hold(state, unit.tenants));
-        });
+        return std::ranges::any_of(device->units,
+                                   [&](const Unit& unit) { return keeps_for_hold(state, node, *device, unit); });
     });
 }
 

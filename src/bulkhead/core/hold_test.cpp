@@ -190,6 +190,24 @@ TEST(Hold, of_what_breaks_meanwhile_ends_in_quarantine) {
     EXPECT_EQ(node.drive(), CleanState::available);
 }
 
+TEST(Hold, is_as_much_in_the_way_of_removing_a_node_while_its_wipes_are_not_answered_for) {
+    HeldNode node;
+    node.lose_orders();
+    node.end_lease();
+    node.hold();
+    node.plane.settle(60);
+    ASSERT_EQ(node.plane.node("n0").status.phase, NodePhase::fenced);
+    ASSERT_EQ(node.drive(), CleanState::sanitizing);
+    const Grant admin{Role::platform_admin, {}};
+    node.plane.rights = *Rights::of({&admin, 1});
+    const Answer refused = node.plane.remove(ObjectKind::node, "n0");
+    ASSERT_FALSE(refused.outcome) << "enrolled again, all of it would be wiped as nobody's";
+    EXPECT_EQ(refused.outcome.error().code, Code::denied);
+    EXPECT_THAT(refused.outcome.error().what, HasSubstr("lift-hold"));
+    node.plane.rights = Rights::everything();
+    EXPECT_TRUE(node.plane.remove(ObjectKind::node, "n0").outcome);
+}
+
 // The next tenant wants a kernel that the one before it was not on; the GPU beside keeps what a court wants.
 TEST(Hold, keeps_a_node_from_being_rebooted_under_what_it_keeps) {
     Plane plane{1};

@@ -213,7 +213,9 @@ std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                                       const std::function<bool(const Device&, const Unit&)>& wanted);
 Release release_of(const Core::State& state, NodeRun& node, Key lease);              // with the wipes of what it left
 bool under_hold(const Core::State& state, const std::vector<std::string>& tenants);  // any of them
-bool keeps_for_hold(const Core::State& state, NodeRun& node);  // anything: held already, or about to be
+// Held already, or to be when its node has answered, its lease has ended or it is repaired.
+bool keeps_for_hold(const Core::State& state, const NodeRun& node, const Device& device, const Unit& unit);
+bool keeps_for_hold(const Core::State& state, NodeRun& node);  // anything that no reboot may take along
 bool has_verified_reboot(const NodeRun& node);
 void add_tenant(Unit& unit, const std::string& tenant);
 void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);  // held, or wiped
