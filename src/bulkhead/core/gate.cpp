@@ -46,6 +46,8 @@ void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, U
     const auto to = lifecycle::next(lifecycle::unit_edges, unit.state, event);
     invariant(to.has_value(), "the gate's table has an edge for what the core does");
     const bool was_quarantined = unit.state == UnitState::quarantined;
+    // Proven to be gone: nothing that befalls it from here on is that tenant's, or that lease's.
+    if (unit.state == UnitState::available) unit.tenants.clear(), unit.lease = 0;
     unit.state = *to;
     unit.out_of_use = event == UnitEvent::hold && was_quarantined;
     if (*to == UnitState::quarantined || event == UnitEvent::repair) unit.burn_in = device.kind == UnitKind::memory;

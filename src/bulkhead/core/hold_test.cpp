@@ -190,6 +190,34 @@ TEST(Hold, of_what_breaks_meanwhile_ends_in_quarantine) {
     EXPECT_EQ(node.drive(), CleanState::available);
 }
 
+TEST(Hold, of_what_was_wiped_after_the_tenant_and_broke_then_has_nothing_to_keep) {
+    HeldNode node;
+    node.end_lease();
+    node.plane.settle();
+    ASSERT_EQ(node.drive(), CleanState::available);
+    node.plane.fault("n0", {.kind = UnitKind::drive, .device = 0, .why = "it is worn"});
+    ASSERT_EQ(node.drive(), CleanState::quarantined);
+    node.hold();
+    EXPECT_EQ(node.plane.logged("held"), 1) << "the tenant";
+    node.repair();
+    EXPECT_EQ(node.drive(), CleanState::available) << "which is nobody's";
+}
+
+TEST(Hold, is_not_on_what_was_clean_when_its_node_lost_its_journal) {
+    HeldNode node;
+    node.end_lease();
+    node.plane.settle();
+    node.hold();
+    Plane::Node& n0 = *node.plane.nodes["n0"];
+    n0.executor.emplace(NodeIdentity{.node = "n0", .grade = Grade::simulated}, n0.key,
+                        std::span<const JournalRecord>{});
+    n0.executor->resume(node.plane.now, n0.model.boot_id());
+    node.plane.hello("n0");
+    node.plane.settle(60);
+    EXPECT_EQ(node.plane.logged("held"), 1);
+    EXPECT_EQ(node.drive(), CleanState::available);
+}
+
 TEST(Hold, is_as_much_in_the_way_of_removing_a_node_while_its_wipes_are_not_answered_for) {
     HeldNode node;
     node.lose_orders();
