@@ -143,16 +143,41 @@ void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first,
         if (device.units[at].state != UnitState::dirty) return;
         // A host that cannot prove what it booted is never clean; it stays with whoever used it.
         if (device.kind == UnitKind::host && !has_verified_reboot(node)) return;
+        if (device.kind == UnitKind::host)
+            for (const std::string& user : node.host_used_by)
+                if (under_hold(turn.state, {user})) add_tenant(device.units[at], user);
         if (under_hold(turn.state, device.units[at].tenants)) return hold_run(turn, node, device, at, size);
+        // A reboot would take GPU memory along. It stays dirty, and its turn comes when nothing is kept any more.
+        if (device.kind == UnitKind::host && keeps_for_hold(turn.state, node)) return;
         order_wipe(turn, node, device, at, size);
     });
 }
+
+namespace {
+
+// One that waited because something on its node was kept for a hold. Whether there is an order to be sent now.
+bool take_up_reboot(Turn& turn, NodeRun& node) {
+    for (std::size_t i = 0; i < node.host.units.size(); ++i) sort_out_dirt(turn, node, node.host, i, 1);
+    return std::ranges::any_of(node.host.units, [](const Unit& unit) { return unit.state == UnitState::sanitizing; });
+}
+
+}  // namespace
 
 void order_wipe_of_all_dirt(Turn& turn, NodeRun& node) {
     for (Device* device : node.devices()) sort_out_dirt(turn, node, *device, 0, device->units.size());
 }
 
 namespace {
+
+// A wipe of what is under hold, or a reboot under it.
+bool is_in_the_way_of_a_hold(const Core::State& state, const Device& device, const Unit& unit, bool node_keeps) {
+    return under_hold(state, unit.tenants) || (device.kind == UnitKind::host && node_keeps);
+}
+
+bool is_rebooted_under_a_hold(const Core::State& state, NodeRun& node) {
+    return std::ranges::any_of(node.host.units, [](const Unit& unit) { return unit.state == UnitState::sanitizing; }) &&
+           keeps_for_hold(state, node);
+}
 
 std::vector<WipeTask> wipes_of(const Core::State& state, NodeRun& node, const auto& wanted) {
     std::vector<WipeTask> tasks;
@@ -176,13 +201,17 @@ std::vector<WipeTask> wipes_of(const Core::State& state, NodeRun& node, const au
 
 std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                                       const std::function<bool(const Device&, const Unit&)>& wanted) {
+    const bool keeps = is_rebooted_under_a_hold(state, node);
     return wipes_of(state, node, [&](const Device& device, const Unit& unit) {
-        return !under_hold(state, unit.tenants) && wanted(device, unit);
+        return !is_in_the_way_of_a_hold(state, device, unit, keeps) && wanted(device, unit);
     });
 }
 
 Withdraw withdrawal_for(const Core::State& state, NodeRun& node) {
-    return {wipes_of(state, node, [&](const Device&, const Unit& unit) { return under_hold(state, unit.tenants); })};
+    const bool keeps = is_rebooted_under_a_hold(state, node);
+    return {wipes_of(state, node, [&](const Device& device, const Unit& unit) {
+        return is_in_the_way_of_a_hold(state, device, unit, keeps);
+    })};
 }
 
 Release release_of(const Core::State& state, NodeRun& node, Key lease) {
@@ -283,7 +312,7 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
             by_name ? tenant : evidence::pseudonym(evidence::opening_of(turn.state.settings.secret, tenant));
         turn.log(record);
     }
-    const bool burnt_in = units.front().burn_in;
+    const bool burnt_in = units.front().burn_in, too_late_for_hold = under_hold(turn.state, units.front().tenants);
     for (std::size_t i = report.start; i < std::size_t{report.start} + report.size; ++i) {
         change_unit(turn, node, *device, i, clean ? UnitEvent::wiped : UnitEvent::wipe_failed);
         device->units[i].leaf = leaf;
@@ -291,6 +320,7 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     if (clean) settle_drain(turn, node, *device, {report.start, report.size, burnt_in});
     if (clean && device->kind == UnitKind::host) node.host_used_by.clear();
     if (clean && device->kind == UnitKind::vf) function_wiped(turn, node, device->index);
+    if (too_late_for_hold && take_up_reboot(turn, node)) send_orders(turn, node);
     turn.state.cycle_wanted = true;
     settle_lease(turn, lease);
 }
@@ -390,10 +420,11 @@ void for_each_run_of(Turn& turn, const Tenant& tenant, auto&& visit) {
 }  // namespace
 
 std::vector<std::string> hold_tenant(Turn& turn, const Tenant& tenant) {
-    std::set<Key> asked, leases;
+    std::set<Key> asked, leases, nodes;
     std::vector<std::string> too_late;
     for_each_run_of(turn, tenant, [&](NodeRun& node, Device& device, std::size_t at, std::size_t size) {
         const Unit& unit = device.units[at];
+        nodes.insert(node.key);
         if (unit.state == UnitState::quarantined) return hold_run(turn, node, device, at, size);
         if (unit.state != UnitState::sanitizing) return;
         if (unit.told) {
@@ -405,15 +436,29 @@ std::vector<std::string> hold_tenant(Turn& turn, const Tenant& tenant) {
         for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, device, i, UnitEvent::doubt);
         sort_out_dirt(turn, node, device, at, size);
     });
+    // A reboot for others' sake, ordered before, would take along what is held now.
+    for (const Key key : nodes) {
+        NodeRun& node = turn.state.nodes.at(key);
+        if (node.host.units.empty() || !keeps_for_hold(turn.state, node)) continue;
+        const Unit& host = node.host.units[0];
+        if (host.state != UnitState::sanitizing || under_hold(turn.state, host.tenants)) continue;
+        if (host.told) {
+            asked.insert(key);
+            too_late.push_back(node.object.metadata.name + "/host");
+        } else {
+            change_unit(turn, node, node.host, 0, UnitEvent::doubt);
+        }
+    }
     for (const Key key : asked) send_orders(turn, turn.state.nodes.at(key));
     for (const Key lease : leases) settle_lease(turn, lease);
     return too_late;
 }
 
 void lift_hold(Turn& turn, const Tenant& tenant) {
-    std::set<Key> told;
+    std::set<Key> told, nodes;
     for_each_run_of(turn, tenant, [&](NodeRun& node, Device& device, std::size_t at, std::size_t size) {
         const Unit& unit = device.units[at];
+        nodes.insert(node.key);
         if (under_hold(turn.state, unit.tenants)) return;
         if (unit.state == UnitState::sanitizing) told.insert(node.key);  // it was neither wiped nor given up meanwhile
         if (unit.state != UnitState::held) return;
@@ -422,6 +467,9 @@ void lift_hold(Turn& turn, const Tenant& tenant) {
         sort_out_dirt(turn, node, device, at, size);
         told.insert(node.key);
     });
+    for (auto& [key, node] : turn.state.nodes)
+        if (nodes.contains(key) || node.host_used_by.contains(tenant.metadata.name))
+            if (take_up_reboot(turn, node)) told.insert(key);
     for (const Key key : told) send_orders(turn, turn.state.nodes.at(key));
 }
 

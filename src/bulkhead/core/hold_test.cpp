@@ -236,10 +236,9 @@ TEST(Hold, is_as_much_in_the_way_of_removing_a_node_while_its_wipes_are_not_answ
     EXPECT_TRUE(node.plane.remove(ObjectKind::node, "n0").outcome);
 }
 
-// The next tenant wants a kernel that the one before it was not on; the GPU beside keeps what a court wants.
-TEST(Hold, keeps_a_node_from_being_rebooted_under_what_it_keeps) {
-    Plane plane{1};
-    const auto run = [&](const std::string& tenant, const std::string& more) {
+// Machines and containers side by side: who wants a kernel of its own has the host rebooted.
+struct Rebooted {
+    WorkloadPhase run(const std::string& tenant, const std::string& more = {}) {
         const std::string objects = "apiVersion: bulkhead.dev/v1alpha1\n";
         EXPECT_TRUE(
             plane.apply(objects + "kind: Tenant\nmetadata: {name: " + tenant + "}\nspec: {class: research}\n").outcome);
@@ -249,21 +248,95 @@ TEST(Hold, keeps_a_node_from_being_rebooted_under_what_it_keeps) {
                         .outcome);
         plane.settle();
         return plane.workload("of-" + tenant).status->phase;
-    };
-    ASSERT_EQ(run("acme", ", isolation: {tier: vm}"), WorkloadPhase::running);
-    ASSERT_TRUE(plane.ask(command::Hold{.tenant = "acme", .why = "court order"}).outcome);
-    ASSERT_TRUE(plane.remove(ObjectKind::workload, "of-acme").outcome);
-    ASSERT_EQ(run("beta", ""), WorkloadPhase::running);
-    ASSERT_TRUE(plane.remove(ObjectKind::workload, "of-beta").outcome);
-    plane.settle();
-    const std::int64_t boots = plane.nodes["n0"]->model.boots();
-    EXPECT_EQ(run("gamma", ""), WorkloadPhase::pending);
-    plane.settle(60);
-    EXPECT_EQ(plane.nodes["n0"]->model.boots(), boots);
-    ASSERT_TRUE(plane.ask(command::Hold{.tenant = "acme", .on = false, .why = "done"}).outcome);
-    plane.settle(120);
-    EXPECT_EQ(plane.nodes["n0"]->model.boots(), boots + 1);
-    EXPECT_EQ(plane.workload("of-gamma").status->phase, WorkloadPhase::running);
+    }
+    void leave(const std::string& tenant) {
+        EXPECT_TRUE(plane.remove(ObjectKind::workload, "of-" + tenant).outcome);
+        plane.settle();
+    }
+    Answer hold(const std::string& tenant, bool on = true) {
+        Answer answer = plane.ask(command::Hold{.tenant = tenant, .on = on, .why = "court order"});
+        EXPECT_TRUE(answer.outcome);
+        return answer;
+    }
+    std::int64_t boots() const { return plane.nodes.at("n0")->model.boots(); }
+    void expect_rebooted_when_lifted(const std::string& tenant) {
+        const std::int64_t before = boots();
+        plane.settle(60);
+        EXPECT_EQ(boots(), before) << "memory does not outlive a reboot";
+        hold(tenant, false);
+        plane.settle(120);
+        EXPECT_EQ(boots(), before + 1);
+        EXPECT_EQ(plane.node("n0").status.host->state, CleanState::available);
+    }
+    Plane plane{1};
+};
+const std::string in_a_machine = ", isolation: {tier: vm}";
+
+// The next tenant wants a kernel that the one before it was not on; the GPU beside keeps what a court wants.
+TEST(Hold, keeps_a_node_from_being_rebooted_under_what_it_keeps) {
+    Rebooted node;
+    ASSERT_EQ(node.run("acme", in_a_machine), WorkloadPhase::running);
+    node.hold("acme");
+    node.leave("acme");
+    ASSERT_EQ(node.run("beta"), WorkloadPhase::running);
+    node.leave("beta");
+    const std::int64_t boots = node.boots();
+    EXPECT_EQ(node.run("gamma"), WorkloadPhase::pending);
+    node.plane.settle(60);
+    EXPECT_EQ(node.boots(), boots);
+    node.hold("acme", false);
+    node.plane.settle(120);
+    EXPECT_EQ(node.boots(), boots + 1);
+    EXPECT_EQ(node.plane.workload("of-gamma").status->phase, WorkloadPhase::running);
+}
+
+TEST(Hold, withdraws_a_reboot_that_was_ordered_for_others_before_it) {
+    Rebooted node;
+    ASSERT_EQ(node.run("acme", in_a_machine), WorkloadPhase::running);
+    node.plane.fault("n0", {.kind = UnitKind::memory, .device = 0, .why = "Xid 79"});
+    node.leave("acme");
+    ASSERT_EQ(node.run("beta"), WorkloadPhase::running);
+    node.leave("beta");
+    node.plane.nodes["n0"]->reachable = false;
+    node.run("gamma");
+    ASSERT_EQ(node.plane.node("n0").status.host->state, CleanState::sanitizing);
+    EXPECT_THAT(node.hold("acme").note, HasSubstr("n0/host")) << "which may have begun";
+    node.plane.orders.clear();
+    node.plane.nodes["n0"]->reachable = true;
+    const std::int64_t boots = node.boots();
+    node.plane.hello("n0");
+    node.plane.settle(60);
+    EXPECT_TRUE(std::ranges::any_of(node.plane.orders, withdraws));
+    EXPECT_EQ(node.boots(), boots);
+    node.hold("acme", false);
+    node.plane.settle(120);
+    EXPECT_EQ(node.boots(), boots + 1);
+    EXPECT_EQ(node.plane.workload("of-gamma").status->phase, WorkloadPhase::running);
+}
+
+TEST(Hold, keeps_a_repaired_host_from_being_rebooted_under_what_it_keeps) {
+    Rebooted node;
+    ASSERT_EQ(node.run("acme", in_a_machine), WorkloadPhase::running);
+    node.hold("acme");
+    node.leave("acme");
+    node.plane.fault("n0", {.kind = UnitKind::host, .device = 0, .why = "it is hot"});
+    ASSERT_TRUE(node.plane.ask(command::Repair{.node = "n0", .kind = UnitKind::host, .why = "cooled"}).outcome);
+    node.expect_rebooted_when_lifted("acme");
+}
+
+TEST(Hold, that_ends_reboots_no_host_under_what_another_keeps) {
+    Rebooted node;
+    ASSERT_EQ(node.run("acme", in_a_machine), WorkloadPhase::running);
+    node.hold("acme");
+    node.leave("acme");
+    ASSERT_EQ(node.run("beta"), WorkloadPhase::running);
+    node.plane.fault("n0", {.kind = UnitKind::host, .device = 0, .why = "it is hot"});
+    node.leave("beta");
+    node.hold("beta");
+    ASSERT_TRUE(node.plane.ask(command::Repair{.node = "n0", .kind = UnitKind::host, .why = "cooled"}).outcome);
+    EXPECT_EQ(node.plane.node("n0").status.host->state, CleanState::quarantined) << "held: beta was on its kernel";
+    node.hold("beta", false);
+    node.expect_rebooted_when_lifted("acme");
 }
 
 // Rows of before: without what was added to them.
