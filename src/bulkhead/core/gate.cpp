@@ -48,6 +48,11 @@ void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, U
     const bool was_quarantined = unit.state == UnitState::quarantined;
     // Proven to be gone: nothing that befalls it from here on is that tenant's, or that lease's.
     if (unit.state == UnitState::available) unit.tenants.clear(), unit.lease = 0;
+    // An order that has left is not called back by what the device does meanwhile.
+    if (unit.state == UnitState::sanitizing && unit.told && (event == UnitEvent::fault || event == UnitEvent::doubt))
+        unit.unsettled = true;
+    if (event == UnitEvent::wiped || event == UnitEvent::wipe_failed || event == UnitEvent::hold)
+        unit.unsettled = false;
     unit.state = *to;
     unit.out_of_use = event == UnitEvent::hold && was_quarantined;
     if (*to == UnitState::quarantined || event == UnitEvent::repair) unit.burn_in = device.kind == UnitKind::memory;
@@ -64,7 +69,7 @@ void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, st
     for (std::size_t i = first; i < first + count; ++i) {
         change_unit(turn, node, device, i, UnitEvent::order_wipe);
         device.units[i].ticket = ticket;
-        device.units[i].told = false;
+        device.units[i].told = device.units[i].unsettled;  // who asks for this one asks for those before it
     }
 }
 
@@ -113,7 +118,8 @@ void for_each_run(const Device& device, std::size_t first, std::size_t count, au
                device.units[end].lease == device.units[i].lease && device.units[end].ticket == device.units[i].ticket &&
                device.units[end].tenants == device.units[i].tenants &&
                device.units[end].burn_in == device.units[i].burn_in &&
-               device.units[end].out_of_use == device.units[i].out_of_use)
+               device.units[end].out_of_use == device.units[i].out_of_use &&
+               device.units[end].unsettled == device.units[i].unsettled)
             ++end;
         visit(i, end - i);
         i = end;
@@ -146,6 +152,8 @@ void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first,
         if (device.kind == UnitKind::host)
             for (const std::string& user : node.host_used_by)
                 if (under_hold(turn.state, {user})) add_tenant(device.units[at], user);
+        // Where an older order may still be carried out, the node is asked first, by way of a ticket to withdraw.
+        if (device.units[at].unsettled) return order_wipe(turn, node, device, at, size);
         if (under_hold(turn.state, device.units[at].tenants)) return hold_run(turn, node, device, at, size);
         // A reboot would take GPU memory along. It stays dirty, and its turn comes when nothing is kept any more.
         if (device.kind == UnitKind::host && keeps_for_hold(turn.state, node)) return;
@@ -169,14 +177,18 @@ void order_wipe_of_all_dirt(Turn& turn, NodeRun& node) {
 
 namespace {
 
+// Under its ticket: somebody waits for that, or nobody any more since it broke.
+bool may_yet_be_wiped(const Unit& unit) {
+    return unit.state == UnitState::sanitizing || (unit.state == UnitState::quarantined && unit.unsettled);
+}
+
 // A wipe of what is under hold, or a reboot under it.
 bool is_in_the_way_of_a_hold(const Core::State& state, const Device& device, const Unit& unit, bool node_keeps) {
     return under_hold(state, unit.tenants) || (device.kind == UnitKind::host && node_keeps);
 }
 
 bool is_rebooted_under_a_hold(const Core::State& state, NodeRun& node) {
-    return std::ranges::any_of(node.host.units, [](const Unit& unit) { return unit.state == UnitState::sanitizing; }) &&
-           keeps_for_hold(state, node);
+    return std::ranges::any_of(node.host.units, may_yet_be_wiped) && keeps_for_hold(state, node);
 }
 
 std::vector<WipeTask> wipes_of(const Core::State& state, NodeRun& node, const auto& wanted) {
@@ -184,7 +196,7 @@ std::vector<WipeTask> wipes_of(const Core::State& state, NodeRun& node, const au
     for (const Device* device : node.devices())
         for_each_run(*device, 0, device->units.size(), [&](std::size_t at, std::size_t size) {
             const Unit& unit = device->units[at];
-            if (unit.state != UnitState::sanitizing || !wanted(*device, unit)) return;
+            if (!wanted(*device, unit)) return;
             tasks.push_back({.kind = device->kind,
                              .device = device->index,
                              .start = static_cast<std::uint8_t>(at),
@@ -203,14 +215,15 @@ std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                                       const std::function<bool(const Device&, const Unit&)>& wanted) {
     const bool keeps = is_rebooted_under_a_hold(state, node);
     return wipes_of(state, node, [&](const Device& device, const Unit& unit) {
-        return !is_in_the_way_of_a_hold(state, device, unit, keeps) && wanted(device, unit);
+        return unit.state == UnitState::sanitizing && !is_in_the_way_of_a_hold(state, device, unit, keeps) &&
+               wanted(device, unit);
     });
 }
 
 Withdraw withdrawal_for(const Core::State& state, NodeRun& node) {
     const bool keeps = is_rebooted_under_a_hold(state, node);
     return {wipes_of(state, node, [&](const Device& device, const Unit& unit) {
-        return is_in_the_way_of_a_hold(state, device, unit, keeps);
+        return may_yet_be_wiped(unit) && is_in_the_way_of_a_hold(state, device, unit, keeps);
     })};
 }
 
@@ -243,7 +256,9 @@ Result<evidence::WipeStatement> check_evidence(const Core::State& state, const N
         statement->tenants == pseudonyms(state, ordered.tenants) || statement->tenants == ordered.tenants;
     if (!same_tenants || statement->lease != (ordered.lease == 0 ? std::string{} : state.lease_name(ordered.lease)))
         return fail(Code::invalid, "the statement names another lease or other tenants than the order did");
-    if (ordered.burn_in && report.verified && statement->method.find("burn-in") == std::string::npos)
+    // What is quarantined gets its burn-in by the next order.
+    if (ordered.burn_in && ordered.state == UnitState::sanitizing && report.verified &&
+        statement->method.find("burn-in") == std::string::npos)
         return fail(Code::invalid, "a burn-in was ordered, and the statement says nothing of one");
     // A number is a place; what was wiped is a drive.
     if (device.kind == UnitKind::drive && report.verified) {
@@ -263,17 +278,33 @@ Result<evidence::WipeStatement> check_evidence(const Core::State& state, const N
     return statement;
 }
 
+// What broke before its node had answered: now it has. What is left of it is held, where that is called for.
+void settle_broken(Turn& turn, NodeRun& node, Device& device, const WipeReport& report) {
+    device.changed = true;
+    turn.changed_nodes.insert(node.key);
+    if (under_hold(turn.state, device.units[report.start].tenants))
+        return hold_run(turn, node, device, report.start, report.size);
+    if (take_up_reboot(turn, node)) send_orders(turn, node);
+}
+
 }  // namespace
 
 void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     Device* device = node.device(report.kind, report.device);
     if (device == nullptr || report.size == 0 || std::size_t{report.start} + report.size > device->units.size()) return;
     const auto awaited = [&](const Unit& unit) {
-        return unit.state == UnitState::sanitizing && unit.ticket == report.ticket;
+        return may_yet_be_wiped(unit) && unit.state == device->units[report.start].state &&
+               unit.ticket == report.ticket;
     };
     const std::span units = std::span{device->units}.subspan(report.start, report.size);
     if (!std::ranges::all_of(units, awaited)) return;  // an old ticket: whatever it says, it is not about this wipe
+    const bool is_broken = units.front().state == UnitState::quarantined;  // which it stays, whatever was done
     if (report.stale) {
+        // Nothing of it is done any more; nor of any before it, if that was an answer to a withdrawal.
+        const bool settled =
+            is_broken || is_in_the_way_of_a_hold(turn.state, *device, units.front(), keeps_for_hold(turn.state, node));
+        for (Unit& unit : units) unit.told = false, unit.unsettled = unit.unsettled && !settled;
+        if (is_broken) return settle_broken(turn, node, *device, report);
         // The new ticket goes out when orders are next given again: a node that says this every time is not asked at
         // once. Where a hold has come over it, there is none.
         const Key lease = units.front().lease;
@@ -311,6 +342,13 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
         record.tenant =
             by_name ? tenant : evidence::pseudonym(evidence::opening_of(turn.state.settings.secret, tenant));
         turn.log(record);
+    }
+    if (is_broken) {
+        for (Unit& unit : units) {
+            unit.unsettled = false;
+            if (clean) unit.tenants.clear(), unit.lease = 0, unit.leaf = leaf;
+        }
+        return settle_broken(turn, node, *device, report);
     }
     const bool burnt_in = units.front().burn_in, too_late_for_hold = under_hold(turn.state, units.front().tenants);
     for (std::size_t i = report.start; i < std::size_t{report.start} + report.size; ++i) {
@@ -400,6 +438,7 @@ void replace_device(Turn& turn, NodeRun& node, Device& device, const std::string
         if (was.state != UnitState::available) holders.insert(was.lease);
         unit.tenants.clear();
         unit.lease = 0;
+        unit.unsettled = false;
         device.changed = true;
         turn.changed_nodes.insert(node.key);
     }
@@ -425,9 +464,9 @@ std::vector<std::string> hold_tenant(Turn& turn, const Tenant& tenant) {
     for_each_run_of(turn, tenant, [&](NodeRun& node, Device& device, std::size_t at, std::size_t size) {
         const Unit& unit = device.units[at];
         nodes.insert(node.key);
-        if (unit.state == UnitState::quarantined) return hold_run(turn, node, device, at, size);
-        if (unit.state != UnitState::sanitizing) return;
-        if (unit.told) {
+        if (unit.state == UnitState::quarantined && !unit.unsettled) return hold_run(turn, node, device, at, size);
+        if (!may_yet_be_wiped(unit)) return;
+        if (unit.told || unit.unsettled) {
             asked.insert(node.key);
             too_late.push_back(node.object.metadata.name + "/" + run_text(device, at, size));
             return;
@@ -441,8 +480,8 @@ std::vector<std::string> hold_tenant(Turn& turn, const Tenant& tenant) {
         NodeRun& node = turn.state.nodes.at(key);
         if (node.host.units.empty() || !keeps_for_hold(turn.state, node)) continue;
         const Unit& host = node.host.units[0];
-        if (host.state != UnitState::sanitizing || under_hold(turn.state, host.tenants)) continue;
-        if (host.told) {
+        if (!may_yet_be_wiped(host) || under_hold(turn.state, host.tenants)) continue;
+        if (host.told || host.unsettled) {
             asked.insert(key);
             too_late.push_back(node.object.metadata.name + "/host");
         } else {

@@ -51,6 +51,23 @@ struct HeldNode {
             plane.ask(command::Repair{.node = "n0", .kind = UnitKind::drive, .device = 0, .why = "looked"}).outcome);
         plane.settle();
     }
+    // What the node's executor does and says while no order reaches it.
+    void hear(Outcome outcome) {
+        Plane::Node& n0 = *plane.nodes["n0"];
+        for (const Report& report : outcome.reports) plane.event(AgentReport{"n0", n0.session, report});
+        for (const Operation& operation : outcome.begin)
+            if (const auto result = n0.model.carry_out(operation)) hear(n0.executor->on_result(plane.now, *result));
+    }
+    void break_drive() {
+        hear(plane.nodes["n0"]->executor->on_fault(plane.now,
+                                                   {.kind = UnitKind::drive, .device = 0, .why = "it is worn"}));
+    }
+    int logged_of_drive(const std::string& kind) const {
+        return static_cast<int>(std::ranges::count_if(plane.log, [&](const std::string& payload) {
+            return payload.starts_with("{\"kind\":\"" + kind + "\"") &&
+                   payload.find("\"unit\":\"drive0\"") != payload.npos;
+        }));
+    }
     bool was_told(auto&& wanted) const {
         return std::ranges::any_of(plane.orders, [&](const Order& order) { return wanted(order); });
     }
@@ -234,6 +251,60 @@ TEST(Hold, is_as_much_in_the_way_of_removing_a_node_while_its_wipes_are_not_answ
     EXPECT_THAT(refused.outcome.error().what, HasSubstr("lift-hold"));
     node.plane.rights = Rights::everything();
     EXPECT_TRUE(node.plane.remove(ObjectKind::node, "n0").outcome);
+}
+
+// It had its order, or may have had it: that it broke meanwhile calls nothing back.
+TEST(Hold, asks_for_what_broke_after_its_wipe_was_ordered) {
+    for (const bool hold_first : {false, true})
+        for (const bool restarted : {false, true}) {
+            HeldNode node;
+            node.lose_orders();
+            node.end_lease();
+            if (hold_first) node.hold();
+            node.break_drive();
+            if (!hold_first) {
+                EXPECT_THAT(node.hold().note, HasSubstr("n0/drive0"));
+            }
+            ASSERT_EQ(node.drive(), CleanState::quarantined);
+            EXPECT_EQ(node.logged_of_drive("held"), 0) << "nobody knows yet";
+            if (restarted) node.plane.restart(2);
+            node.plane.orders.clear();
+            node.come_back();
+            EXPECT_TRUE(node.was_told(withdraws));
+            EXPECT_EQ(node.logged_of_drive("held"), 1) << "as its node has answered";
+            EXPECT_TRUE(node.kept());
+            node.plane.orders.clear();
+            node.plane.settle(60);
+            EXPECT_FALSE(node.was_told(withdraws)) << "which it has";
+            node.hold(false);
+            node.plane.settle(60);
+            EXPECT_EQ(node.drive(), CleanState::quarantined) << "a hold is no repair";
+            node.repair();
+            EXPECT_EQ(node.drive(), CleanState::available);
+        }
+}
+
+TEST(Hold, leaves_a_wipe_on_record_that_was_done_after_its_drive_broke) {
+    for (const bool repaired : {false, true}) {
+        HeldNode node;
+        node.lose_orders();
+        node.plane.orders.clear();
+        node.end_lease();
+        const auto late = std::ranges::find_if(node.plane.orders, orders_wipes);
+        ASSERT_NE(late, node.plane.orders.end());
+        const Order order = *late;
+        node.break_drive();
+        if (repaired) node.repair();
+        node.hold();
+        node.hear(node.plane.nodes["n0"]->executor->on_order(node.plane.now, order));
+        ASSERT_FALSE(node.kept());
+        node.come_back();
+        EXPECT_EQ(node.logged_of_drive("held"), 0) << repaired;
+        EXPECT_EQ(node.wiped(), 2) << repaired;
+        node.hold(false);
+        node.hold();
+        EXPECT_EQ(node.logged_of_drive("held"), 0) << "nor is there anything to keep later";
+    }
 }
 
 // Machines and containers side by side: who wants a kernel of its own has the host rebooted.

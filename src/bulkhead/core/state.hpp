@@ -40,6 +40,7 @@ struct Unit {
     bool burn_in = false;              // it comes out of quarantine: its next wipe shows at length that it works
     bool out_of_use = false;           // held, and quarantined when that ends: it was before, or broke meanwhile
     bool told = true;                  // its node may know the ticket; false: no order with it has left, surely
+    bool unsettled = false;            // its node may yet do a wipe of it that was told before a fault or a doubt
     friend bool operator==(const Unit&, const Unit&) = default;
 };
 
