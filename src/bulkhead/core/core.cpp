@@ -46,7 +46,8 @@ std::string gate_body(const NodeRun& node, const Device& device) {
                           .leaf = unit.leaf,
                           .tenants = unit.tenants,
                           .burnIn = unit.burn_in,
-                          .outOfUse = unit.out_of_use};
+                          .outOfUse = unit.out_of_use,
+                          .unsettled = unit.unsettled};
         if (!row.runs.empty()) {
             GateRun last = row.runs.back();
             last.count = 1;
@@ -225,7 +226,8 @@ void place_gate(Core::State& state, Key row, const GateRow& gate) {
                                     .leaf = run.leaf,
                                     .tenants = run.tenants,
                                     .burn_in = run.burnIn,
-                                    .out_of_use = run.outOfUse});
+                                    .out_of_use = run.outOfUse,
+                                    .unsettled = run.unsettled});
     if (gate.kind == UnitKind::host) {
         node.host = std::move(device);
         node.host_used_by = {gate.usedBy.begin(), gate.usedBy.end()};

@@ -149,16 +149,18 @@ void on_delete(Turn& turn, const command::Delete& wanted, Answer& answer) {
                               fmt::format("GpuNode {} still has {} leases", wanted.name, found->leases.size()),
                               fmt::format("drain it first: bulkhead drain {}", wanted.name));
             // Whoever removes a node forgets what was wrong with its devices, and what was kept on them.
+            // When it is enrolled again, all of it is wiped as nobody's: so what a hold is on counts in whatever state.
             for (const Device* device : found->devices())
                 for (const Unit& unit : device->units) {
-                    const bool held = unit.state == UnitState::held;
+                    const bool held = keeps_for_hold(state, *found, *device, unit);
                     if (!held && unit.state != UnitState::quarantined) continue;
                     const Permission needed = held ? Permission::lift_hold : Permission::lift_quarantine;
                     if (!turn.rights.may(needed))
-                        return refuse(answer, Code::denied,
-                                      fmt::format("GpuNode {} has what is {}; removing it takes the permission {}",
-                                                  wanted.name, word(unit.state), word(needed)),
-                                      "ask a security-admin");
+                        return refuse(
+                            answer, Code::denied,
+                            fmt::format("GpuNode {} has what is {}; removing it takes the permission {}", wanted.name,
+                                        held ? "kept for a legal hold" : "quarantined", word(needed)),
+                            "ask a security-admin");
                 }
             gone("GpuNode");
             return remove_node(turn, *found);

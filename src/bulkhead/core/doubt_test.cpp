@@ -239,6 +239,18 @@ TEST(Identity, a_drive_that_was_wiped_after_a_tenant_and_is_replaced_then_leaves
                 }
 }
 
+TEST(Identity, nor_does_one_that_broke_after_it_was_wiped) {
+    Swapped node;
+    node.take_a_lease();
+    ASSERT_TRUE(node.plane.remove(ObjectKind::workload, "train").outcome);
+    node.plane.settle();
+    ASSERT_EQ(node.about_acme("wiped").size(), 1u);
+    node.plane.fault("n0", {.kind = UnitKind::drive, .device = 0, .why = "worn"});
+    ASSERT_EQ(node.drive(), CleanState::quarantined);
+    node.swap();
+    EXPECT_THAT(node.about_acme("quarantined"), testing::IsEmpty()) << "its certificate says that nothing of it left";
+}
+
 TEST(Identity, where_a_tenants_device_went_its_lease_ends_and_what_is_wiped_in_its_place_is_nobodys) {
     Swapped node;
     node.take_a_lease();

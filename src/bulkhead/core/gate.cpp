@@ -46,6 +46,13 @@ void change_unit(Turn& turn, NodeRun& node, Device& device, std::size_t slice, U
     const auto to = lifecycle::next(lifecycle::unit_edges, unit.state, event);
     invariant(to.has_value(), "the gate's table has an edge for what the core does");
     const bool was_quarantined = unit.state == UnitState::quarantined;
+    // Proven to be gone: nothing that befalls it from here on is that tenant's, or that lease's.
+    if (unit.state == UnitState::available) unit.tenants.clear(), unit.lease = 0;
+    // An order that has left is not called back by what the device does meanwhile.
+    if (unit.state == UnitState::sanitizing && unit.told && (event == UnitEvent::fault || event == UnitEvent::doubt))
+        unit.unsettled = true;
+    if (event == UnitEvent::wiped || event == UnitEvent::wipe_failed || event == UnitEvent::hold)
+        unit.unsettled = false;
     unit.state = *to;
     unit.out_of_use = event == UnitEvent::hold && was_quarantined;
     if (*to == UnitState::quarantined || event == UnitEvent::repair) unit.burn_in = device.kind == UnitKind::memory;
@@ -62,7 +69,7 @@ void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, st
     for (std::size_t i = first; i < first + count; ++i) {
         change_unit(turn, node, device, i, UnitEvent::order_wipe);
         device.units[i].ticket = ticket;
-        device.units[i].told = false;
+        device.units[i].told = device.units[i].unsettled;  // who asks for this one asks for those before it
     }
 }
 
@@ -73,13 +80,18 @@ bool under_hold(const Core::State& state, const std::vector<std::string>& tenant
     });
 }
 
+bool keeps_for_hold(const Core::State& state, const NodeRun& node, const Device& device, const Unit& unit) {
+    if (unit.state == UnitState::held) return true;
+    if (unit.state == UnitState::available) return false;
+    return under_hold(state, unit.tenants) ||
+           (device.kind == UnitKind::host && under_hold(state, {node.host_used_by.begin(), node.host_used_by.end()}));
+}
+
 bool keeps_for_hold(const Core::State& state, NodeRun& node) {
     const std::vector<Device*> devices = node.devices();
     return std::ranges::any_of(devices, [&](const Device* device) {
-        return std::ranges::any_of(device->units, [&](const Unit& unit) {
-            return unit.state == UnitState::held ||
-                   (unit.state == UnitState::sanitizing && under_hold(state, unit.tenants));
-        });
+        return std::ranges::any_of(device->units,
+                                   [&](const Unit& unit) { return keeps_for_hold(state, node, *device, unit); });
     });
 }
 
@@ -106,7 +118,8 @@ void for_each_run(const Device& device, std::size_t first, std::size_t count, au
                device.units[end].lease == device.units[i].lease && device.units[end].ticket == device.units[i].ticket &&
                device.units[end].tenants == device.units[i].tenants &&
                device.units[end].burn_in == device.units[i].burn_in &&
-               device.units[end].out_of_use == device.units[i].out_of_use)
+               device.units[end].out_of_use == device.units[i].out_of_use &&
+               device.units[end].unsettled == device.units[i].unsettled)
             ++end;
         visit(i, end - i);
         i = end;
@@ -136,10 +149,27 @@ void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first,
         if (device.units[at].state != UnitState::dirty) return;
         // A host that cannot prove what it booted is never clean; it stays with whoever used it.
         if (device.kind == UnitKind::host && !has_verified_reboot(node)) return;
+        if (device.kind == UnitKind::host)
+            for (const std::string& user : node.host_used_by)
+                if (under_hold(turn.state, {user})) add_tenant(device.units[at], user);
+        // Where an older order may still be carried out, the node is asked first, by way of a ticket to withdraw.
+        if (device.units[at].unsettled) return order_wipe(turn, node, device, at, size);
         if (under_hold(turn.state, device.units[at].tenants)) return hold_run(turn, node, device, at, size);
+        // A reboot would take GPU memory along. It stays dirty, and its turn comes when nothing is kept any more.
+        if (device.kind == UnitKind::host && keeps_for_hold(turn.state, node)) return;
         order_wipe(turn, node, device, at, size);
     });
 }
+
+namespace {
+
+// One that waited because something on its node was kept for a hold. Whether there is an order to be sent now.
+bool take_up_reboot(Turn& turn, NodeRun& node) {
+    for (std::size_t i = 0; i < node.host.units.size(); ++i) sort_out_dirt(turn, node, node.host, i, 1);
+    return std::ranges::any_of(node.host.units, [](const Unit& unit) { return unit.state == UnitState::sanitizing; });
+}
+
+}  // namespace
 
 void order_wipe_of_all_dirt(Turn& turn, NodeRun& node) {
     for (Device* device : node.devices()) sort_out_dirt(turn, node, *device, 0, device->units.size());
@@ -147,12 +177,26 @@ void order_wipe_of_all_dirt(Turn& turn, NodeRun& node) {
 
 namespace {
 
+// Under its ticket: somebody waits for that, or nobody any more since it broke.
+bool may_yet_be_wiped(const Unit& unit) {
+    return unit.state == UnitState::sanitizing || (unit.state == UnitState::quarantined && unit.unsettled);
+}
+
+// A wipe of what is under hold, or a reboot under it.
+bool is_in_the_way_of_a_hold(const Core::State& state, const Device& device, const Unit& unit, bool node_keeps) {
+    return under_hold(state, unit.tenants) || (device.kind == UnitKind::host && node_keeps);
+}
+
+bool is_rebooted_under_a_hold(const Core::State& state, NodeRun& node) {
+    return std::ranges::any_of(node.host.units, may_yet_be_wiped) && keeps_for_hold(state, node);
+}
+
 std::vector<WipeTask> wipes_of(const Core::State& state, NodeRun& node, const auto& wanted) {
     std::vector<WipeTask> tasks;
     for (const Device* device : node.devices())
         for_each_run(*device, 0, device->units.size(), [&](std::size_t at, std::size_t size) {
             const Unit& unit = device->units[at];
-            if (unit.state != UnitState::sanitizing || !wanted(*device, unit)) return;
+            if (!wanted(*device, unit)) return;
             tasks.push_back({.kind = device->kind,
                              .device = device->index,
                              .start = static_cast<std::uint8_t>(at),
@@ -169,13 +213,18 @@ std::vector<WipeTask> wipes_of(const Core::State& state, NodeRun& node, const au
 
 std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                                       const std::function<bool(const Device&, const Unit&)>& wanted) {
+    const bool keeps = is_rebooted_under_a_hold(state, node);
     return wipes_of(state, node, [&](const Device& device, const Unit& unit) {
-        return !under_hold(state, unit.tenants) && wanted(device, unit);
+        return unit.state == UnitState::sanitizing && !is_in_the_way_of_a_hold(state, device, unit, keeps) &&
+               wanted(device, unit);
     });
 }
 
 Withdraw withdrawal_for(const Core::State& state, NodeRun& node) {
-    return {wipes_of(state, node, [&](const Device&, const Unit& unit) { return under_hold(state, unit.tenants); })};
+    const bool keeps = is_rebooted_under_a_hold(state, node);
+    return {wipes_of(state, node, [&](const Device& device, const Unit& unit) {
+        return may_yet_be_wiped(unit) && is_in_the_way_of_a_hold(state, device, unit, keeps);
+    })};
 }
 
 Release release_of(const Core::State& state, NodeRun& node, Key lease) {
@@ -207,7 +256,9 @@ Result<evidence::WipeStatement> check_evidence(const Core::State& state, const N
         statement->tenants == pseudonyms(state, ordered.tenants) || statement->tenants == ordered.tenants;
     if (!same_tenants || statement->lease != (ordered.lease == 0 ? std::string{} : state.lease_name(ordered.lease)))
         return fail(Code::invalid, "the statement names another lease or other tenants than the order did");
-    if (ordered.burn_in && report.verified && statement->method.find("burn-in") == std::string::npos)
+    // What is quarantined gets its burn-in by the next order.
+    if (ordered.burn_in && ordered.state == UnitState::sanitizing && report.verified &&
+        statement->method.find("burn-in") == std::string::npos)
         return fail(Code::invalid, "a burn-in was ordered, and the statement says nothing of one");
     // A number is a place; what was wiped is a drive.
     if (device.kind == UnitKind::drive && report.verified) {
@@ -227,17 +278,33 @@ Result<evidence::WipeStatement> check_evidence(const Core::State& state, const N
     return statement;
 }
 
+// What broke before its node had answered: now it has. What is left of it is held, where that is called for.
+void settle_broken(Turn& turn, NodeRun& node, Device& device, const WipeReport& report) {
+    device.changed = true;
+    turn.changed_nodes.insert(node.key);
+    if (under_hold(turn.state, device.units[report.start].tenants))
+        return hold_run(turn, node, device, report.start, report.size);
+    if (take_up_reboot(turn, node)) send_orders(turn, node);
+}
+
 }  // namespace
 
 void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     Device* device = node.device(report.kind, report.device);
     if (device == nullptr || report.size == 0 || std::size_t{report.start} + report.size > device->units.size()) return;
     const auto awaited = [&](const Unit& unit) {
-        return unit.state == UnitState::sanitizing && unit.ticket == report.ticket;
+        return may_yet_be_wiped(unit) && unit.state == device->units[report.start].state &&
+               unit.ticket == report.ticket;
     };
     const std::span units = std::span{device->units}.subspan(report.start, report.size);
     if (!std::ranges::all_of(units, awaited)) return;  // an old ticket: whatever it says, it is not about this wipe
+    const bool is_broken = units.front().state == UnitState::quarantined;  // which it stays, whatever was done
     if (report.stale) {
+        // Nothing of it is done any more; nor of any before it, if that was an answer to a withdrawal.
+        const bool settled =
+            is_broken || is_in_the_way_of_a_hold(turn.state, *device, units.front(), keeps_for_hold(turn.state, node));
+        for (Unit& unit : units) unit.told = false, unit.unsettled = unit.unsettled && !settled;
+        if (is_broken) return settle_broken(turn, node, *device, report);
         // The new ticket goes out when orders are next given again: a node that says this every time is not asked at
         // once. Where a hold has come over it, there is none.
         const Key lease = units.front().lease;
@@ -276,7 +343,14 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
             by_name ? tenant : evidence::pseudonym(evidence::opening_of(turn.state.settings.secret, tenant));
         turn.log(record);
     }
-    const bool burnt_in = units.front().burn_in;
+    if (is_broken) {
+        for (Unit& unit : units) {
+            unit.unsettled = false;
+            if (clean) unit.tenants.clear(), unit.lease = 0, unit.leaf = leaf;
+        }
+        return settle_broken(turn, node, *device, report);
+    }
+    const bool burnt_in = units.front().burn_in, too_late_for_hold = under_hold(turn.state, units.front().tenants);
     for (std::size_t i = report.start; i < std::size_t{report.start} + report.size; ++i) {
         change_unit(turn, node, *device, i, clean ? UnitEvent::wiped : UnitEvent::wipe_failed);
         device->units[i].leaf = leaf;
@@ -284,6 +358,7 @@ void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report) {
     if (clean) settle_drain(turn, node, *device, {report.start, report.size, burnt_in});
     if (clean && device->kind == UnitKind::host) node.host_used_by.clear();
     if (clean && device->kind == UnitKind::vf) function_wiped(turn, node, device->index);
+    if (too_late_for_hold && take_up_reboot(turn, node)) send_orders(turn, node);
     turn.state.cycle_wanted = true;
     settle_lease(turn, lease);
 }
@@ -363,6 +438,7 @@ void replace_device(Turn& turn, NodeRun& node, Device& device, const std::string
         if (was.state != UnitState::available) holders.insert(was.lease);
         unit.tenants.clear();
         unit.lease = 0;
+        unit.unsettled = false;
         device.changed = true;
         turn.changed_nodes.insert(node.key);
     }
@@ -383,13 +459,14 @@ void for_each_run_of(Turn& turn, const Tenant& tenant, auto&& visit) {
 }  // namespace
 
 std::vector<std::string> hold_tenant(Turn& turn, const Tenant& tenant) {
-    std::set<Key> asked, leases;
+    std::set<Key> asked, leases, nodes;
     std::vector<std::string> too_late;
     for_each_run_of(turn, tenant, [&](NodeRun& node, Device& device, std::size_t at, std::size_t size) {
         const Unit& unit = device.units[at];
-        if (unit.state == UnitState::quarantined) return hold_run(turn, node, device, at, size);
-        if (unit.state != UnitState::sanitizing) return;
-        if (unit.told) {
+        nodes.insert(node.key);
+        if (unit.state == UnitState::quarantined && !unit.unsettled) return hold_run(turn, node, device, at, size);
+        if (!may_yet_be_wiped(unit)) return;
+        if (unit.told || unit.unsettled) {
             asked.insert(node.key);
             too_late.push_back(node.object.metadata.name + "/" + run_text(device, at, size));
             return;
@@ -398,15 +475,29 @@ std::vector<std::string> hold_tenant(Turn& turn, const Tenant& tenant) {
         for (std::size_t i = at; i < at + size; ++i) change_unit(turn, node, device, i, UnitEvent::doubt);
         sort_out_dirt(turn, node, device, at, size);
     });
+    // A reboot for others' sake, ordered before, would take along what is held now.
+    for (const Key key : nodes) {
+        NodeRun& node = turn.state.nodes.at(key);
+        if (node.host.units.empty() || !keeps_for_hold(turn.state, node)) continue;
+        const Unit& host = node.host.units[0];
+        if (!may_yet_be_wiped(host) || under_hold(turn.state, host.tenants)) continue;
+        if (host.told || host.unsettled) {
+            asked.insert(key);
+            too_late.push_back(node.object.metadata.name + "/host");
+        } else {
+            change_unit(turn, node, node.host, 0, UnitEvent::doubt);
+        }
+    }
     for (const Key key : asked) send_orders(turn, turn.state.nodes.at(key));
     for (const Key lease : leases) settle_lease(turn, lease);
     return too_late;
 }
 
 void lift_hold(Turn& turn, const Tenant& tenant) {
-    std::set<Key> told;
+    std::set<Key> told, nodes;
     for_each_run_of(turn, tenant, [&](NodeRun& node, Device& device, std::size_t at, std::size_t size) {
         const Unit& unit = device.units[at];
+        nodes.insert(node.key);
         if (under_hold(turn.state, unit.tenants)) return;
         if (unit.state == UnitState::sanitizing) told.insert(node.key);  // it was neither wiped nor given up meanwhile
         if (unit.state != UnitState::held) return;
@@ -415,6 +506,9 @@ void lift_hold(Turn& turn, const Tenant& tenant) {
         sort_out_dirt(turn, node, device, at, size);
         told.insert(node.key);
     });
+    for (auto& [key, node] : turn.state.nodes)
+        if (nodes.contains(key) || node.host_used_by.contains(tenant.metadata.name))
+            if (take_up_reboot(turn, node)) told.insert(key);
     for (const Key key : told) send_orders(turn, turn.state.nodes.at(key));
 }
 

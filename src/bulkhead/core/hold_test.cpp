@@ -51,6 +51,23 @@ struct HeldNode {
             plane.ask(command::Repair{.node = "n0", .kind = UnitKind::drive, .device = 0, .why = "looked"}).outcome);
         plane.settle();
     }
+    // What the node's executor does and says while no order reaches it.
+    void hear(Outcome outcome) {
+        Plane::Node& n0 = *plane.nodes["n0"];
+        for (const Report& report : outcome.reports) plane.event(AgentReport{"n0", n0.session, report});
+        for (const Operation& operation : outcome.begin)
+            if (const auto result = n0.model.carry_out(operation)) hear(n0.executor->on_result(plane.now, *result));
+    }
+    void break_drive() {
+        hear(plane.nodes["n0"]->executor->on_fault(plane.now,
+                                                   {.kind = UnitKind::drive, .device = 0, .why = "it is worn"}));
+    }
+    int logged_of_drive(const std::string& kind) const {
+        return static_cast<int>(std::ranges::count_if(plane.log, [&](const std::string& payload) {
+            return payload.starts_with("{\"kind\":\"" + kind + "\"") &&
+                   payload.find("\"unit\":\"drive0\"") != payload.npos;
+        }));
+    }
     bool was_told(auto&& wanted) const {
         return std::ranges::any_of(plane.orders, [&](const Order& order) { return wanted(order); });
     }
@@ -190,10 +207,109 @@ TEST(Hold, of_what_breaks_meanwhile_ends_in_quarantine) {
     EXPECT_EQ(node.drive(), CleanState::available);
 }
 
-// The next tenant wants a kernel that the one before it was not on; the GPU beside keeps what a court wants.
-TEST(Hold, keeps_a_node_from_being_rebooted_under_what_it_keeps) {
-    Plane plane{1};
-    const auto run = [&](const std::string& tenant, const std::string& more) {
+TEST(Hold, of_what_was_wiped_after_the_tenant_and_broke_then_has_nothing_to_keep) {
+    HeldNode node;
+    node.end_lease();
+    node.plane.settle();
+    ASSERT_EQ(node.drive(), CleanState::available);
+    node.plane.fault("n0", {.kind = UnitKind::drive, .device = 0, .why = "it is worn"});
+    ASSERT_EQ(node.drive(), CleanState::quarantined);
+    node.hold();
+    EXPECT_EQ(node.plane.logged("held"), 1) << "the tenant";
+    node.repair();
+    EXPECT_EQ(node.drive(), CleanState::available) << "which is nobody's";
+}
+
+TEST(Hold, is_not_on_what_was_clean_when_its_node_lost_its_journal) {
+    HeldNode node;
+    node.end_lease();
+    node.plane.settle();
+    node.hold();
+    Plane::Node& n0 = *node.plane.nodes["n0"];
+    n0.executor.emplace(NodeIdentity{.node = "n0", .grade = Grade::simulated}, n0.key,
+                        std::span<const JournalRecord>{});
+    n0.executor->resume(node.plane.now, n0.model.boot_id());
+    node.plane.hello("n0");
+    node.plane.settle(60);
+    EXPECT_EQ(node.plane.logged("held"), 1);
+    EXPECT_EQ(node.drive(), CleanState::available);
+}
+
+TEST(Hold, is_as_much_in_the_way_of_removing_a_node_while_its_wipes_are_not_answered_for) {
+    HeldNode node;
+    node.lose_orders();
+    node.end_lease();
+    node.hold();
+    node.plane.settle(60);
+    ASSERT_EQ(node.plane.node("n0").status.phase, NodePhase::fenced);
+    ASSERT_EQ(node.drive(), CleanState::sanitizing);
+    const Grant admin{Role::platform_admin, {}};
+    node.plane.rights = *Rights::of({&admin, 1});
+    const Answer refused = node.plane.remove(ObjectKind::node, "n0");
+    ASSERT_FALSE(refused.outcome) << "enrolled again, all of it would be wiped as nobody's";
+    EXPECT_EQ(refused.outcome.error().code, Code::denied);
+    EXPECT_THAT(refused.outcome.error().what, HasSubstr("lift-hold"));
+    node.plane.rights = Rights::everything();
+    EXPECT_TRUE(node.plane.remove(ObjectKind::node, "n0").outcome);
+}
+
+// It had its order, or may have had it: that it broke meanwhile calls nothing back.
+TEST(Hold, asks_for_what_broke_after_its_wipe_was_ordered) {
+    for (const bool hold_first : {false, true})
+        for (const bool restarted : {false, true}) {
+            HeldNode node;
+            node.lose_orders();
+            node.end_lease();
+            if (hold_first) node.hold();
+            node.break_drive();
+            if (!hold_first) {
+                EXPECT_THAT(node.hold().note, HasSubstr("n0/drive0"));
+            }
+            ASSERT_EQ(node.drive(), CleanState::quarantined);
+            EXPECT_EQ(node.logged_of_drive("held"), 0) << "nobody knows yet";
+            if (restarted) node.plane.restart(2);
+            node.plane.orders.clear();
+            node.come_back();
+            EXPECT_TRUE(node.was_told(withdraws));
+            EXPECT_EQ(node.logged_of_drive("held"), 1) << "as its node has answered";
+            EXPECT_TRUE(node.kept());
+            node.plane.orders.clear();
+            node.plane.settle(60);
+            EXPECT_FALSE(node.was_told(withdraws)) << "which it has";
+            node.hold(false);
+            node.plane.settle(60);
+            EXPECT_EQ(node.drive(), CleanState::quarantined) << "a hold is no repair";
+            node.repair();
+            EXPECT_EQ(node.drive(), CleanState::available);
+        }
+}
+
+TEST(Hold, leaves_a_wipe_on_record_that_was_done_after_its_drive_broke) {
+    for (const bool repaired : {false, true}) {
+        HeldNode node;
+        node.lose_orders();
+        node.plane.orders.clear();
+        node.end_lease();
+        const auto late = std::ranges::find_if(node.plane.orders, orders_wipes);
+        ASSERT_NE(late, node.plane.orders.end());
+        const Order order = *late;
+        node.break_drive();
+        if (repaired) node.repair();
+        node.hold();
+        node.hear(node.plane.nodes["n0"]->executor->on_order(node.plane.now, order));
+        ASSERT_FALSE(node.kept());
+        node.come_back();
+        EXPECT_EQ(node.logged_of_drive("held"), 0) << repaired;
+        EXPECT_EQ(node.wiped(), 2) << repaired;
+        node.hold(false);
+        node.hold();
+        EXPECT_EQ(node.logged_of_drive("held"), 0) << "nor is there anything to keep later";
+    }
+}
+
+// Machines and containers side by side: who wants a kernel of its own has the host rebooted.
+struct Rebooted {
+    WorkloadPhase run(const std::string& tenant, const std::string& more = {}) {
         const std::string objects = "apiVersion: bulkhead.dev/v1alpha1\n";
         EXPECT_TRUE(
             plane.apply(objects + "kind: Tenant\nmetadata: {name: " + tenant + "}\nspec: {class: research}\n").outcome);
@@ -203,21 +319,95 @@ TEST(Hold, keeps_a_node_from_being_rebooted_under_what_it_keeps) {
                         .outcome);
         plane.settle();
         return plane.workload("of-" + tenant).status->phase;
-    };
-    ASSERT_EQ(run("acme", ", isolation: {tier: vm}"), WorkloadPhase::running);
-    ASSERT_TRUE(plane.ask(command::Hold{.tenant = "acme", .why = "court order"}).outcome);
-    ASSERT_TRUE(plane.remove(ObjectKind::workload, "of-acme").outcome);
-    ASSERT_EQ(run("beta", ""), WorkloadPhase::running);
-    ASSERT_TRUE(plane.remove(ObjectKind::workload, "of-beta").outcome);
-    plane.settle();
-    const std::int64_t boots = plane.nodes["n0"]->model.boots();
-    EXPECT_EQ(run("gamma", ""), WorkloadPhase::pending);
-    plane.settle(60);
-    EXPECT_EQ(plane.nodes["n0"]->model.boots(), boots);
-    ASSERT_TRUE(plane.ask(command::Hold{.tenant = "acme", .on = false, .why = "done"}).outcome);
-    plane.settle(120);
-    EXPECT_EQ(plane.nodes["n0"]->model.boots(), boots + 1);
-    EXPECT_EQ(plane.workload("of-gamma").status->phase, WorkloadPhase::running);
+    }
+    void leave(const std::string& tenant) {
+        EXPECT_TRUE(plane.remove(ObjectKind::workload, "of-" + tenant).outcome);
+        plane.settle();
+    }
+    Answer hold(const std::string& tenant, bool on = true) {
+        Answer answer = plane.ask(command::Hold{.tenant = tenant, .on = on, .why = "court order"});
+        EXPECT_TRUE(answer.outcome);
+        return answer;
+    }
+    std::int64_t boots() const { return plane.nodes.at("n0")->model.boots(); }
+    void expect_rebooted_when_lifted(const std::string& tenant) {
+        const std::int64_t before = boots();
+        plane.settle(60);
+        EXPECT_EQ(boots(), before) << "memory does not outlive a reboot";
+        hold(tenant, false);
+        plane.settle(120);
+        EXPECT_EQ(boots(), before + 1);
+        EXPECT_EQ(plane.node("n0").status.host->state, CleanState::available);
+    }
+    Plane plane{1};
+};
+const std::string in_a_machine = ", isolation: {tier: vm}";
+
+// The next tenant wants a kernel that the one before it was not on; the GPU beside keeps what a court wants.
+TEST(Hold, keeps_a_node_from_being_rebooted_under_what_it_keeps) {
+    Rebooted node;
+    ASSERT_EQ(node.run("acme", in_a_machine), WorkloadPhase::running);
+    node.hold("acme");
+    node.leave("acme");
+    ASSERT_EQ(node.run("beta"), WorkloadPhase::running);
+    node.leave("beta");
+    const std::int64_t boots = node.boots();
+    EXPECT_EQ(node.run("gamma"), WorkloadPhase::pending);
+    node.plane.settle(60);
+    EXPECT_EQ(node.boots(), boots);
+    node.hold("acme", false);
+    node.plane.settle(120);
+    EXPECT_EQ(node.boots(), boots + 1);
+    EXPECT_EQ(node.plane.workload("of-gamma").status->phase, WorkloadPhase::running);
+}
+
+TEST(Hold, withdraws_a_reboot_that_was_ordered_for_others_before_it) {
+    Rebooted node;
+    ASSERT_EQ(node.run("acme", in_a_machine), WorkloadPhase::running);
+    node.plane.fault("n0", {.kind = UnitKind::memory, .device = 0, .why = "Xid 79"});
+    node.leave("acme");
+    ASSERT_EQ(node.run("beta"), WorkloadPhase::running);
+    node.leave("beta");
+    node.plane.nodes["n0"]->reachable = false;
+    node.run("gamma");
+    ASSERT_EQ(node.plane.node("n0").status.host->state, CleanState::sanitizing);
+    EXPECT_THAT(node.hold("acme").note, HasSubstr("n0/host")) << "which may have begun";
+    node.plane.orders.clear();
+    node.plane.nodes["n0"]->reachable = true;
+    const std::int64_t boots = node.boots();
+    node.plane.hello("n0");
+    node.plane.settle(60);
+    EXPECT_TRUE(std::ranges::any_of(node.plane.orders, withdraws));
+    EXPECT_EQ(node.boots(), boots);
+    node.hold("acme", false);
+    node.plane.settle(120);
+    EXPECT_EQ(node.boots(), boots + 1);
+    EXPECT_EQ(node.plane.workload("of-gamma").status->phase, WorkloadPhase::running);
+}
+
+TEST(Hold, keeps_a_repaired_host_from_being_rebooted_under_what_it_keeps) {
+    Rebooted node;
+    ASSERT_EQ(node.run("acme", in_a_machine), WorkloadPhase::running);
+    node.hold("acme");
+    node.leave("acme");
+    node.plane.fault("n0", {.kind = UnitKind::host, .device = 0, .why = "it is hot"});
+    ASSERT_TRUE(node.plane.ask(command::Repair{.node = "n0", .kind = UnitKind::host, .why = "cooled"}).outcome);
+    node.expect_rebooted_when_lifted("acme");
+}
+
+TEST(Hold, that_ends_reboots_no_host_under_what_another_keeps) {
+    Rebooted node;
+    ASSERT_EQ(node.run("acme", in_a_machine), WorkloadPhase::running);
+    node.hold("acme");
+    node.leave("acme");
+    ASSERT_EQ(node.run("beta"), WorkloadPhase::running);
+    node.plane.fault("n0", {.kind = UnitKind::host, .device = 0, .why = "it is hot"});
+    node.leave("beta");
+    node.hold("beta");
+    ASSERT_TRUE(node.plane.ask(command::Repair{.node = "n0", .kind = UnitKind::host, .why = "cooled"}).outcome);
+    EXPECT_EQ(node.plane.node("n0").status.host->state, CleanState::quarantined) << "held: beta was on its kernel";
+    node.hold("beta", false);
+    node.expect_rebooted_when_lifted("acme");
 }
 
 // Rows of before: without what was added to them.

@@ -18,7 +18,7 @@ struct GateRun {
     lifecycle::UnitState state = lifecycle::UnitState::dirty;
     std::int64_t lease = 0, ticket = 0, leaf = -1;
     std::vector<std::string> tenants;
-    bool burnIn = false, outOfUse = false;
+    bool burnIn = false, outOfUse = false, unsettled = false;
 
     static constexpr void describe(auto&& field) {
         field("count", &GateRun::count, "How many slices.", Rule{.min = 1, .max = 64});
@@ -29,6 +29,7 @@ struct GateRun {
         field("tenants", &GateRun::tenants, "Whose dirt is or was on them.");
         field("burnIn", &GateRun::burnIn, "They come out of quarantine, and are to be burnt in.");
         field("outOfUse", &GateRun::outOfUse, "Held, and quarantined when that ends.");
+        field("unsettled", &GateRun::unsettled, "Their node may yet do a wipe that nobody waits for.");
     }
     friend bool operator==(const GateRun&, const GateRun&) = default;
 };

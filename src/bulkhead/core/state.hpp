@@ -40,6 +40,7 @@ struct Unit {
     bool burn_in = false;              // it comes out of quarantine: its next wipe shows at length that it works
     bool out_of_use = false;           // held, and quarantined when that ends: it was before, or broke meanwhile
     bool told = true;                  // its node may know the ticket; false: no order with it has left, surely
+    bool unsettled = false;            // its node may yet do a wipe of it that was told before a fault or a doubt
     friend bool operator==(const Unit&, const Unit&) = default;
 };
 
@@ -213,7 +214,9 @@ std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                                       const std::function<bool(const Device&, const Unit&)>& wanted);
 Release release_of(const Core::State& state, NodeRun& node, Key lease);              // with the wipes of what it left
 bool under_hold(const Core::State& state, const std::vector<std::string>& tenants);  // any of them
-bool keeps_for_hold(const Core::State& state, NodeRun& node);  // anything: held already, or about to be
+// Held already, or to be when its node has answered, its lease has ended or it is repaired.
+bool keeps_for_hold(const Core::State& state, const NodeRun& node, const Device& device, const Unit& unit);
+bool keeps_for_hold(const Core::State& state, NodeRun& node);  // anything that no reboot may take along
 bool has_verified_reboot(const NodeRun& node);
 void add_tenant(Unit& unit, const std::string& tenant);
 void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);  // held, or wiped

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "bulkhead/node/rig_test.hpp"
 
 namespace bulkhead {
@@ -99,6 +101,58 @@ TEST(Withdraw, of_a_ticket_that_another_wipe_has_leaves_that_one_alone) {
     EXPECT_EQ(rig.answer().device, 1);
     rig.order(Withdraw{{{.kind = UnitKind::drive, .device = 0, .size = 9, .ticket = rig.key()}}});
     EXPECT_FALSE(rig.answer().verified) << "no drive is of nine parts";
+}
+
+// The control plane gave another ticket since: of the one before it, it knows nothing any more.
+TEST(Withdraw, stops_every_wipe_of_its_units_whatever_the_ticket) {
+    for (const bool released : {false, true}) {
+        WithdrawRig rig;
+        if (released) {
+            Release without = rig.release;
+            without.wipes.clear();
+            rig.order(without);
+            WipeTask before = rig.release.wipes.front();
+            before.start = 0;  // of the same GPU, and first
+            before.ticket = rig.release.wipes.front().ticket - 1;
+            rig.give(Sanitize{{before, rig.release.wipes.front()}});
+        } else {
+            rig.give(rig.release);
+        }
+        WipeTask later = rig.release.wipes.front();
+        later.ticket = rig.key();
+        rig.give(Withdraw{{later}});
+        rig.settle();
+        EXPECT_NE(rig.memory(), 0u) << released;
+        std::set<Key> withdrawn;
+        for (const WipeReport& one : rig.all<WipeReport>())
+            if (one.stale) withdrawn.insert(one.ticket);
+        EXPECT_TRUE(withdrawn.contains(later.ticket));
+        EXPECT_TRUE(withdrawn.contains(rig.release.wipes.front().ticket));
+        rig.restart();
+        rig.reports.clear();
+        rig.order(Sanitize{rig.release.wipes});
+        EXPECT_TRUE(rig.answer().stale);
+        EXPECT_NE(rig.memory(), 0u);
+        const std::size_t said = rig.reports.size();
+        rig.order(Withdraw{{later}});
+        EXPECT_LE(rig.reports.size(), said + 1) << "and is not said of older ones with every repetition";
+    }
+}
+
+TEST(Withdraw, says_nothing_is_kept_of_what_another_tickets_wipe_has_begun_on) {
+    WithdrawRig rig;
+    rig.give(rig.release);
+    while (rig.begun.empty() || !std::holds_alternative<Wipe>(rig.begun.front().what)) ASSERT_TRUE(rig.step());
+    WipeTask later = rig.release.wipes.front();
+    later.ticket = rig.key();
+    rig.reports.clear();
+    rig.give(Withdraw{{later}});
+    EXPECT_TRUE(rig.all<WipeReport>().empty()) << "what comes of the other is not known yet";
+    rig.settle();
+    EXPECT_EQ(rig.answer().ticket, rig.release.wipes.front().ticket);
+    rig.order(Withdraw{{later}});
+    EXPECT_EQ(rig.answer().ticket, later.ticket);
+    EXPECT_TRUE(rig.answer().verified) << "it is gone, and that is shown";
 }
 
 }  // namespace
