@@ -1,9 +1,9 @@
 // Everything the control plane knows, and the one turn in which an event changes it. The parts of the core are
 // functions over a Turn: objects.cpp (what callers command), apply.cpp (what they declare), leases.cpp (the life of a
-// lease), gate.cpp (units and wipes), drains.cpp (GPUs that take nobody new), out_of_use.cpp (why drives are
-// quarantined), nodes.cpp (sessions, reports, silence), certificates.cpp (which of a node's are good), fabric_tests.cpp
-// (what its own attacks on its fences found), cycle.cpp (placing work), answers.cpp (questions), permitted.cpp (who may
-// do what to whose).
+// lease), gate.cpp (units and orders to wipe them), unit_reports.cpp (what nodes say of them), hold.cpp (what is kept),
+// drains.cpp (GPUs that take nobody new), out_of_use.cpp (why drives are quarantined), nodes.cpp (sessions, reports,
+// silence), certificates.cpp (which of a node's are good), fabric_tests.cpp (what its own attacks on its fences found),
+// cycle.cpp (placing work), answers.cpp (questions), permitted.cpp (who may do what to whose).
 #pragma once
 
 #include <fmt/core.h>
@@ -212,23 +212,37 @@ void order_wipe(Turn& turn, NodeRun& node, Device& device, std::size_t first, st
 void order_wipe_of_all_dirt(Turn& turn, NodeRun& node);
 std::vector<WipeTask> wipes_under_way(const Core::State& state, NodeRun& node,
                                       const std::function<bool(const Device&, const Unit&)>& wanted);
-Release release_of(const Core::State& state, NodeRun& node, Key lease);              // with the wipes of what it left
+Release release_of(const Core::State& state, NodeRun& node, Key lease);  // with the wipes of what it left
+bool has_verified_reboot(const NodeRun& node);
+void add_tenant(Unit& unit, const std::string& tenant);
+void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);  // held, or wiped
+Withdraw withdrawal_for(const Core::State& state, NodeRun& node);  // of wipes that a hold came over
+// As nodes hear of tenants, whose statements others get to read.
+std::vector<std::string> pseudonyms(const Core::State& state, const std::vector<std::string>& tenants);
+GpuNode shown(const Core::State& state, const NodeRun& node);
+
+// hold.cpp
 bool under_hold(const Core::State& state, const std::vector<std::string>& tenants);  // any of them
 // Held already, or to be when its node has answered, its lease has ended or it is repaired.
 bool keeps_for_hold(const Core::State& state, const NodeRun& node, const Device& device, const Unit& unit);
 bool keeps_for_hold(const Core::State& state, NodeRun& node);  // anything that no reboot may take along
-bool has_verified_reboot(const NodeRun& node);
-void add_tenant(Unit& unit, const std::string& tenant);
-void sort_out_dirt(Turn& turn, NodeRun& node, Device& device, std::size_t first, std::size_t count);  // held, or wiped
-void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report);
-void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report);
+void hold_run(Turn& turn, NodeRun& node, Device& device, std::size_t at, std::size_t size);
+// One that waited because something on its node was kept for a hold. Whether there is an order to be sent now.
+bool take_up_reboot(Turn& turn, NodeRun& node);
+bool may_yet_be_wiped(
+    const Unit& unit);  // under its ticket: somebody waits for that, or nobody any more since it broke
+// A wipe of what is under hold, or a reboot under it.
+bool is_in_the_way_of_a_hold(const Core::State& state, const Device& device, const Unit& unit, bool node_keeps);
+bool is_rebooted_under_a_hold(const Core::State& state, NodeRun& node);
 // Wipes of the tenant's that nodes may have begun: all others are stopped. The nodes are asked, and answer by reports.
 std::vector<std::string> hold_tenant(Turn& turn, const Tenant& tenant);
 void lift_hold(Turn& turn, const Tenant& tenant);
-Withdraw withdrawal_for(const Core::State& state, NodeRun& node);  // of wipes that a hold came over
+
+// unit_reports.cpp
+void on_wipe_report(Turn& turn, NodeRun& node, const WipeReport& report);
+void on_fault_report(Turn& turn, NodeRun& node, const FaultReport& report);
 // Another device answers at the place of this one, which is gone, and with it whatever was on it.
 void replace_device(Turn& turn, NodeRun& node, Device& device, const std::string& by);
-GpuNode shown(const Core::State& state, const NodeRun& node);
 
 // drains.cpp
 void begin_drain(Turn& turn, NodeRun& node, Device& device, const std::string& said);
