@@ -356,7 +356,7 @@ Result<> Functions::give_rdma(const Known& one, FunctionRecord& record, const rd
         // On its link, where that is now; the device itself is the host's until it is moved, too.
         const std::string ours = fmt::format("soft{}", record.function);
         if (auto ok = theirs->add_soft_roce(ours, link_name(record)); !ok) return ok;
-        name_now = [ours] { return ours; };
+        name_now = [&record] { return fmt::format("soft{}", record.function); };
     }
     const auto moved = move_rdma(one, name_now, *theirs);
     if (!moved) return std::unexpected(moved.error());

@@ -95,7 +95,7 @@ constexpr Parameter usage_query[] = {
 
 using enum Method;
 using enum Permission;
-constexpr Access anyone{Access::Reach::anyone, {}}, caller{Access::Reach::caller, {}};
+constexpr Access anyone{Access::Reach::anyone, {}}, any_caller{Access::Reach::caller, {}};
 constexpr Access fleet(Permission permission) { return {Access::Reach::fleet, permission}; }
 constexpr Access own(Permission permission) { return {Access::Reach::own, permission}; }
 // In each pair of rows that both match, the more particular stands first.
@@ -109,9 +109,9 @@ constexpr Route table[] = {
     {get, "/v1/login", anyone, Lane::quick, Body::none, "loginWith", "What to log in with: issuer, client and scopes.",
      &Api::login_with},
 
-    {post, "/v1/apply", caller, Lane::write, Body::objects, "apply",
+    {post, "/v1/apply", any_caller, Lane::write, Body::objects, "apply",
      "Create or change several objects: all of them or none.", &Api::apply, apply_query},
-    {post, "/v1/whatif", caller, Lane::read, Body::objects, "whatIf",
+    {post, "/v1/whatif", any_caller, Lane::read, Body::objects, "whatIf",
      "What applying these would decide; nothing changes.", &Api::what_if},
     {get, "/v1/queue", own(read_tenant), Lane::quick, Body::none, "queue",
      "Work that waits, in order, each with its reasons.", &Api::queue},
@@ -126,7 +126,7 @@ constexpr Route table[] = {
     {post, "/v1/backup", fleet(back_up), Lane::backup, Body::none, "backup",
      "A verified copy of the store at this moment.", &Api::backup},
 
-    {get, "/v1/whoami", caller, Lane::quick, Body::none, "whoAmI", "Who is asking, and what they may do.",
+    {get, "/v1/whoami", any_caller, Lane::quick, Body::none, "whoAmI", "Who is asking, and what they may do.",
      &Api::who_am_i},
     {post, "/v1/tenants/{name}/break-glass", fleet(Permission::break_glass), Lane::quick, Body::json, "breakGlass",
      "A short-lived key to a tenant that is not one's own; the tenant sees who, why, and every use.",
@@ -137,7 +137,7 @@ constexpr Route table[] = {
      "A bearer token; its text is shown once.", &Api::create_token},
     {post, "/v1/tokens/enrolment", fleet(manage_nodes), Lane::quick, Body::json, "createEnrolmentToken",
      "A token that admits one node, once.", &Api::create_enrolment_token},
-    {erase, "/v1/tokens/{id}", caller, Lane::quick, Body::none, "deleteToken", "Takes a token back.",
+    {erase, "/v1/tokens/{id}", any_caller, Lane::quick, Body::none, "deleteToken", "Takes a token back.",
      &Api::delete_token},
     {post, "/v1/enrol", anyone, Lane::enrol, Body::json, "enrol",
      "A machine becomes a node: one-time token and certificate request in, certificate out.", &Api::enrol},
@@ -189,11 +189,11 @@ constexpr Route table[] = {
 
     {get, "/v1/{kind}", own(read_tenant), Lane::quick, Body::none, "list", "Objects of a kind, by name.", &Api::list,
      list_query},
-    {post, "/v1/{kind}", caller, Lane::write, Body::object, "create", "A new object.", &Api::create},
+    {post, "/v1/{kind}", any_caller, Lane::write, Body::object, "create", "A new object.", &Api::create},
     {get, "/v1/{kind}/{name}", own(read_tenant), Lane::quick, Body::none, "get", "One object.", &Api::get, get_query},
-    {put, "/v1/{kind}/{name}", caller, Lane::write, Body::object, "replace",
+    {put, "/v1/{kind}/{name}", any_caller, Lane::write, Body::object, "replace",
      "Another content for an object, if it is still at the version of If-Match.", &Api::replace},
-    {erase, "/v1/{kind}/{name}", caller, Lane::quick, Body::none, "delete", "An object goes.", &Api::remove,
+    {erase, "/v1/{kind}/{name}", any_caller, Lane::quick, Body::none, "delete", "An object goes.", &Api::remove,
      whose_query},
 };
 
