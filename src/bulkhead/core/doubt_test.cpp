@@ -27,6 +27,23 @@ CleanState state_of(const Plane& plane, std::size_t gpu = 0) {
     return plane.node("n0").status.gpus[gpu].slices.front().state;
 }
 
+// What n0 would sign of the wipe.
+evidence::WipeStatement verified(const WipeTask& task, const std::string& device, Instant now) {
+    return {.node = "n0",
+            .device = device,
+            .unit = unit_text(task.kind, task.device, task.start, task.size),
+            .lease = task.lease,
+            .tenants = task.tenants,
+            .method = "overwrite",
+            .began = now,
+            .ended = now,
+            .bytes = 1,
+            .bytes_verified = 1,
+            .ticket = task.ticket,
+            .result = evidence::WipeResult::verified,
+            .grade = Grade::simulated};
+}
+
 // A node that was told to wipe, and has not answered.
 struct Silent {
     explicit Silent(UnitKind kind = UnitKind::memory) {
@@ -48,19 +65,8 @@ struct Silent {
         // Its own word of it having stopped.
         const Key key = key_in_rows();
         plane.event(AgentReport{"n0", plane.nodes["n0"]->session, {1'000, LeaseReport{key, PartPhase::stopped, {}}}});
-        statement = {.node = "n0",
-                     .device = kind == UnitKind::drive ? plane.node("n0").status.drives.at(0).serial : "GPU-1",
-                     .unit = unit_text(task.kind, task.device, task.start, task.size),
-                     .lease = task.lease,
-                     .tenants = task.tenants,
-                     .method = "overwrite",
-                     .began = plane.now,
-                     .ended = plane.now,
-                     .bytes = 1,
-                     .bytes_verified = 1,
-                     .ticket = task.ticket,
-                     .result = evidence::WipeResult::verified,
-                     .grade = Grade::simulated};
+        statement =
+            verified(task, kind == UnitKind::drive ? plane.node("n0").status.drives.at(0).serial : "GPU-1", plane.now);
     }
     Key key_in_rows() const {
         for (const auto& [key, body] : plane.rows)
@@ -170,19 +176,7 @@ struct Swapped {
                     if (wipe.kind == UnitKind::drive) task = wipe;
         EXPECT_EQ(task.lease, "");
         EXPECT_TRUE(task.tenants.empty()) << "it is nobody's";
-        const evidence::WipeStatement statement{.node = "n0",
-                                                .device = "ANOTHER",
-                                                .unit = "drive0",
-                                                .lease = task.lease,
-                                                .tenants = task.tenants,
-                                                .method = "overwrite",
-                                                .began = plane.now,
-                                                .ended = plane.now,
-                                                .bytes = 1,
-                                                .bytes_verified = 1,
-                                                .ticket = task.ticket,
-                                                .result = evidence::WipeResult::verified,
-                                                .grade = Grade::simulated};
+        const evidence::WipeStatement statement = verified(task, "ANOTHER", plane.now);
         WipeReport report{task.kind, task.device, task.start, task.size, task.ticket, true, false, {}, {}};
         report.evidence = evidence::sign_statement(plane.nodes["n0"]->key, evidence::statement_text(statement));
         plane.event(AgentReport{"n0", plane.nodes["n0"]->session, {1'000'000, std::move(report)}});

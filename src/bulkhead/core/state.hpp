@@ -229,8 +229,8 @@ bool keeps_for_hold(const Core::State& state, NodeRun& node);  // anything that 
 void hold_run(Turn& turn, NodeRun& node, Device& device, std::size_t at, std::size_t size);
 // One that waited because something on its node was kept for a hold. Whether there is an order to be sent now.
 bool take_up_reboot(Turn& turn, NodeRun& node);
-bool may_yet_be_wiped(
-    const Unit& unit);  // under its ticket: somebody waits for that, or nobody any more since it broke
+// Under its ticket: somebody waits for that, or nobody any more since it broke.
+bool may_yet_be_wiped(const Unit& unit);
 // A wipe of what is under hold, or a reboot under it.
 bool is_in_the_way_of_a_hold(const Core::State& state, const Device& device, const Unit& unit, bool node_keeps);
 bool is_rebooted_under_a_hold(const Core::State& state, NodeRun& node);
@@ -256,8 +256,8 @@ void settle_drain(Turn& turn, NodeRun& node, Device& device, Wiped wiped);  // t
 // out_of_use.cpp
 std::string words_of_node(const std::string& said);  // as they may be shown
 void remember_why(Turn& turn, NodeRun& node, Device& device, const std::string& said);
-std::string why_out_of_use(const NodeRun& node,
-                           const Device& device);  // with the operator's next step; empty: it is in use
+// With the operator's next step; empty: it is in use.
+std::string why_out_of_use(const NodeRun& node, const Device& device);
 
 // certificates.cpp
 void on_renew(Turn& turn, const command::Renew& wanted, Answer& answer);

@@ -10,12 +10,20 @@
 #include <utility>
 #include <vector>
 
+#include "bulkhead/evidence/statement.hpp"
 #include "bulkhead/node/executor.hpp"
 #include "bulkhead/node/model.hpp"
 
 namespace bulkhead {
 
 inline evidence::SigningKey test_key() { return *evidence::SigningKey::from_seed(std::string(32, 'k')); }
+
+inline evidence::WipeStatement statement_in(const WipeReport& report) {
+    EXPECT_TRUE(evidence::verify_statement(test_key().public_key(), report.evidence));
+    const auto read = evidence::read_statement(report.evidence.statement);
+    EXPECT_TRUE(read) << read.error().what;
+    return read ? *read : evidence::WipeStatement{};
+}
 
 struct Rig {
     explicit Rig(NodeModelSpec spec = {.gpus = 2, .drives = 2, .functions = 2}, NodeIdentity as = {})
