@@ -100,7 +100,7 @@ TEST(ScheduleCommand, starts_gangs_whole_and_close_together) {
     EXPECT_THAT(said.out, HasSubstr(" west-1[0-7] west-2[0-7]\n")) << "in one rack";
     EXPECT_THAT(said.out, HasSubstr("nightly default train west-1 east-2[0-3]\n")) << "moved to make room";
     EXPECT_THAT(said.out, HasSubstr("  eval (default, 4 tasks)\n"));
-    EXPECT_THAT(said.out, HasSubstr("    - 4 tasks must start together in one rack; the best has room for "));
+    EXPECT_THAT(said.out, HasSubstr("    - 4 tasks must start together in one rack; the best rack has room for "));
 }
 
 TEST(ScheduleCommand, keeps_apart_who_may_not_meet) {
@@ -108,7 +108,7 @@ TEST(ScheduleCommand, keeps_apart_who_may_not_meet) {
     EXPECT_THAT(said.out, HasSubstr(" east[1:3g.40gb@0]\n"))
         << "two of one tenant on one GPU, beside a tenant of the same domain";
     EXPECT_THAT(said.out, HasSubstr("  records (clinic, 1 task)\n")) << "it wants a node of its own";
-    EXPECT_THAT(said.out, HasSubstr("    - 2 nodes have work on them that it may not sit beside\n"));
+    EXPECT_THAT(said.out, HasSubstr("    - 2 nodes run work that may not share a node with it\n"));
     EXPECT_THAT(said.out, HasSubstr(" west[0-1]\n")) << "who used its kernel before may use it again";
 }
 

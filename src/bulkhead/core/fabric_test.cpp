@@ -240,7 +240,7 @@ TEST(TenantFabric, who_comes_when_no_subnet_is_left_waits_and_learns_of_nobody) 
     const GpuWorkloadStatus status = *plane.workload("late-job").status;
     EXPECT_EQ(status.phase, WorkloadPhase::pending);
     ASSERT_EQ(status.reasons.size(), 1u);
-    EXPECT_EQ(status.reasons[0], "the fabric has no subnet, VLAN or partition left to give its tenant");
+    EXPECT_EQ(status.reasons[0], "the fabric has no subnet, VLAN or partition left for its tenant");
     // Without work, beta is still a tenant, and its functions are its own until they are wiped.
     plane.end("beta-job");
     EXPECT_EQ(plane.workload("late-job").status->phase, WorkloadPhase::pending);
@@ -474,7 +474,7 @@ TEST(TenantFabric, a_gang_larger_than_any_subnet_is_told_so) {
     plane.work("first", "acme", 4);
     plane.work("second", "acme", 2);
     EXPECT_EQ(plane.workload("second").status->reasons.front(),
-              "its tenant's subnet has not enough addresses left for its functions");
+              "its tenant's subnet has too few addresses left for its functions");
 }
 
 TEST(TenantFabric, an_agent_that_cannot_set_functions_gets_no_work_with_any) {

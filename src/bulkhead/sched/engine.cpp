@@ -466,6 +466,12 @@ bool Engine::was_searched(JobNo job) const {
 void Engine::searched(JobNo job) { state_->jobs[job].searched_in = state_->round; }
 
 Waiting Engine::why(JobNo job, Instant now) const { return state_->why(job, now); }
+Waiting Engine::explain(JobNo job, Instant now) {
+    state_->divide_now();
+    Waiting waiting = state_->why(job, now);
+    waiting.blocking = state_->blocking(job, now);
+    return waiting;
+}
 bool Engine::running(JobNo job) const { return state_->jobs[job].phase == Phase::running; }
 std::vector<TaskSeat> Engine::seats(JobNo job) const { return state_->described(job).tasks; }
 std::int64_t Engine::held(TenantNo tenant) const { return state_->tenants[tenant].held; }

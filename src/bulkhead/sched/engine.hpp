@@ -95,6 +95,8 @@ public:
     std::vector<Eviction> would_reclaim(JobNo job, Instant now);
     // Why it waits, completely: every obstacle with its numbers.
     Waiting why(JobNo job, Instant now) const;
+    // Likewise, and what is in its way (blocking.hpp). For questions about one job, between two cycles.
+    Waiting explain(JobNo job, Instant now);
 
     bool running(JobNo job) const;
     std::vector<TaskSeat> seats(JobNo job) const;

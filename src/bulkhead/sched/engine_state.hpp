@@ -1,7 +1,7 @@
 // What the engine keeps: jobs, tenants with what they hold and are due, and claims on room that is not free yet. Where
 // things stand is FleetIndex's. The parts of the engine are functions of this: engine.cpp (doors and the cycle),
 // turns.cpp (quota, dues, whose turn), disturb.cpp (making room), victims.cpp (whom to disturb), claims.cpp (room that
-// is kept), why.cpp (words).
+// is kept), why.cpp (words), blocking.cpp (what is in the way of one job).
 #pragma once
 
 #include <algorithm>
@@ -191,6 +191,10 @@ struct Engine::State {
 
     // why.cpp
     Waiting why(JobNo job, Instant now) const;
+
+    // blocking.cpp
+    struct Obstruction;
+    Blocking blocking(JobNo job, Instant now);
 };
 
 }  // namespace bulkhead::sched

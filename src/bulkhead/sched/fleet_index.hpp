@@ -81,23 +81,6 @@ struct NodeView {
     bool open = false, board_is_one = false, host_busy = false, can_reboot = false;
 };
 
-// Why a node is no candidate.
-enum class Obstacle : std::uint8_t {
-    none,
-    kind,   // policy
-    model,  // its GPUs, were it empty
-    closed,
-    neighbours,
-    nvlink,
-    host,
-    reboot,
-    reserved,
-    cores,
-    devices,
-    gpus,
-    end,
-};
-
 class FleetIndex {
 public:
     struct TopologyDomain {
@@ -177,6 +160,12 @@ public:
         std::int64_t room = 0, wiping = 0;
     };
     Tally tally(const Job& job) const;
+    // The first obstacle to one task of the job on this node.
+    Obstacle obstacle(NodeNo node, const Job& job) const;
+    bool dirty(NodeNo node) const { return briefs_[nodes_[node].state].dirty; }  // GPUs neither free nor leased
+    std::int64_t gpus(NodeNo node) const { return nodes_[node].gpus; }
+    // Supposes also that dirt is wiped and that a host without residents is rebooted if it can be.
+    void suppose_cleaned(Supposed& out) const;
     // For so many tasks with this room on these nodes: which; empty: it is not enough.
     std::vector<Portion> arrange(const Job& job, std::int32_t tasks, std::vector<Portion>& room) const;
     std::int64_t whole_gpus(ShapeNo shape) const { return whole_gpus_of(shapes_[shape]); }

@@ -329,6 +329,22 @@ FleetIndex::Tally FleetIndex::tally(const Job& job) const {
     return tally;
 }
 
+Obstacle FleetIndex::obstacle(NodeNo node, const Job& job) const {
+    const Shape& shape = shapes_[job.shape];
+    const NodeView here = view(node);
+    const Obstacle neighbours = shape.need.excepted.empty() ? neighbourly(here, shape, Eyes{.tenant = job.tenant})
+                                                            : neighbourly_excepted(node, shape, job.tenant);
+    return obstacle(here, briefs_[nodes_[node].state], shape, job.tenant, neighbours);
+}
+
+void FleetIndex::suppose_cleaned(Supposed& out) const {
+    for (Cell& cell : out.cells)
+        cell.available |= static_cast<std::uint8_t>(models_[cell.model].all() & ~cell.lost & ~cell.held);
+    if (!out.view.can_reboot || !out.view.residents.empty()) return;
+    out.view.hosts = {};
+    out.view.host_busy = false;
+}
+
 bool FleetIndex::wants_reboot(NodeNo node, ShapeNo number, TenantNo tenant) const {
     const Shape& shape = shapes_[number];
     const NodeView here = view(node);

@@ -63,12 +63,13 @@ private:
         for (std::size_t i = 0; i < scene_.jobs.size(); ++i) {
             const SceneJob& job = scene_.jobs[i];
             if (job.held_back)
-                out_.waiting.push_back({.workload = job.job.key, .reasons = {*job.held_back}, .expected_ms = {}});
+                out_.waiting.push_back(
+                    {.workload = job.job.key, .reasons = {*job.held_back}, .expected_ms = {}, .blocking = {}});
             if (!numbers_[i]) continue;
             if (engine_.running(*numbers_[i]))
                 out_.running.push_back({.workload = job.job.key, .tasks = engine_.seats(*numbers_[i])});
             else
-                out_.waiting.push_back(engine_.why(*numbers_[i], now));
+                out_.waiting.push_back(engine_.explain(*numbers_[i], now));
         }
         for (TenantNo i = 0; i < scene_.tenants.size(); ++i)
             out_.tenants.push_back({Gpus{engine_.held(i)}, Gpus{engine_.due(i)}});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bulkhead/base/reason.hpp"
+#include "bulkhead/sched/blocking.hpp"
 #include "bulkhead/sched/fleet.hpp"
 
 namespace bulkhead::sched {
@@ -57,6 +58,7 @@ struct Waiting {
     std::int64_t workload = 0;
     std::vector<Reason> reasons;
     std::optional<std::int64_t> expected_ms;  // when there should be room, where running work says how long it takes
+    std::optional<Blocking> blocking;         // of Engine::explain() alone: too expensive for every cycle
 };
 
 struct Statement {
@@ -72,10 +74,10 @@ struct Statement {
 
 // The words of a reason of this room.
 std::string_view words_of(std::string_view code, Audience reader = Audience::fleet_operator);
-// The code that a sentence was made from, whoever it was made for; empty: none of ours.
+// The code of a sentence that words_of() gave, in this release or an earlier one; empty: none.
 std::string_view code_of(std::string_view words);
-// What stands behind a code, in one word for whoever counts: quota, guarantees, turn, capacity, fragmentation, wipe,
-// isolation, nodes, stopping, frozen, deadline; else other.
+// The cause that metrics count for a code: quota, guarantees, turn, capacity, fragmentation, wipe, isolation, nodes,
+// stopping, frozen, deadline; else other.
 std::string_view cause_of(std::string_view code);
 std::span<const std::string_view> reason_codes();  // all there are
 

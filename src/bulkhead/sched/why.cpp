@@ -5,7 +5,7 @@ namespace bulkhead::sched {
 
 Waiting Engine::State::why(JobNo number, Instant now) const {
     const JobRec& rec = jobs[number];
-    Waiting waiting{.workload = rec.job.key, .reasons = {}, .expected_ms = {}};
+    Waiting waiting{.workload = rec.job.key, .reasons = {}, .expected_ms = {}, .blocking = {}};
     std::vector<Reason>& reasons = waiting.reasons;
     for (const RoomClaim& claim : claims)
         if (claim.job == number) {
@@ -65,6 +65,77 @@ struct ReasonWords {
 };
 
 constexpr std::array all_words{
+    ReasonWords{"wait.kind", "{count} nodes may not serve it under its contract"},
+    ReasonWords{"wait.model", "{count} nodes have too few working GPUs of a model that it accepts"},
+    ReasonWords{"wait.closed", "{count} nodes are closed to new work: drained, silent or not yet reconciled"},
+    ReasonWords{"wait.neighbours", "{count} nodes run work that may not share a node with it"},
+    ReasonWords{"wait.nvlink", "{count} nodes have an NVLink fabric that another tenant uses"},
+    ReasonWords{"wait.host", "{count} nodes were used by tenants that it does not trust, and cannot be rebooted now"},
+    ReasonWords{"wait.reboot", "{count} nodes must be rebooted to a known image before it may use them"},
+    ReasonWords{"wait.held-for-others",
+                "{count} nodes have free capacity that is reserved for workloads ahead of this one"},
+    ReasonWords{"wait.cores", "{count} nodes have too few free cores or too little free memory"},
+    ReasonWords{"wait.devices", "{count} nodes have no free virtual function or drive of the size it needs"},
+    ReasonWords{"wait.gpus", "{count} nodes have too few GPUs or slices that are free and clean"},
+    ReasonWords{"wait.wiping", "{count} of these nodes have GPUs that are being wiped or await a verified wipe"},
+    ReasonWords{"wait.room", "{tasks} tasks must start together; the {nodes} nodes open to it have room for {most}"},
+    ReasonWords{"wait.within",
+                "{tasks} tasks must start together in one {level}; the best {level} has room for {most}, the whole "
+                "fleet for {all}"},
+    ReasonWords{"wait.quota", "it asks for {asked} GPUs; its tenant holds {held} of at most {limit}"},
+    ReasonWords{"wait.parent-quota", "it asks for {asked} GPUs; a tenant above its own has reached its limit"},
+    ReasonWords{"wait.pinned",
+                "it may not be preempted, so it must fit in its tenant's guarantee: it asks for {asked} GPUs, and work "
+                "that may not be preempted holds {held} of {guarantee} guaranteed"},
+    ReasonWords{"wait.reserved", "free GPUs are reserved for guarantees, and it asks for {asked} more than are left"},
+    ReasonWords{"wait.due",
+                "its tenant would hold more than it is due now ({held} held, {asked} asked, {due} due), so no running "
+                "work is evicted for it"},
+    ReasonWords{"wait.freeing", "capacity for {tasks} tasks is being freed for it"},
+    ReasonWords{"wait.kept", "capacity for {tasks} tasks is reserved for it until all of it is free"},
+    ReasonWords{"wait.order", "there is room for it, but other workloads come first"},
+    ReasonWords{"wait.too-late", "it takes {duration} and can no longer finish before its deadline"},
+    ReasonWords{"wait.stopping", "its last lease is still ending"},
+    ReasonWords{"wait.frozen", "its tenant is frozen"},
+    ReasonWords{"wait.fabric", "the fabric has no subnet, VLAN or partition left for its tenant"},
+    ReasonWords{
+        "wait.fabric-size",
+        "it needs {functions} functions on the fabric at once, and a tenant's subnet has {addresses} addresses"},
+    ReasonWords{"wait.fabric-addresses", "its tenant's subnet has too few addresses left for its functions"},
+    ReasonWords{"wait.restoring",
+                "the control plane was restored from a backup and waits until every node has reported"},
+    ReasonWords{"evict.stale", "{tasks} tasks are left of a gang that needs {least}"},
+    ReasonWords{"evict.surplus",
+                "it ran {tasks} tasks and needs {least}: tasks above the minimum are given back on demand"},
+    ReasonWords{"evict.reclaim", "its tenant held {held} GPUs and was due {due}"},
+    ReasonWords{"evict.budget", "the search for work to evict reached its budget; a cheaper choice may exist"},
+    ReasonWords{"evict.preempt",
+                "its priority is {own}; work of the same tenant with priority {priority} needs the capacity"},
+};
+
+// The number of nodes and their free capacity follow from what other tenants do: a tenant reads the obstacle without
+// its numbers.
+constexpr std::array tenants_words{
+    ReasonWords{"wait.kind", "some nodes may not serve it under its contract"},
+    ReasonWords{"wait.model", "some nodes have too few working GPUs of a model that it accepts"},
+    ReasonWords{"wait.closed", "nodes that could serve it are closed to new work"},
+    ReasonWords{"wait.neighbours", "nodes that could serve it run work that may not share a node with it"},
+    ReasonWords{"wait.nvlink", "NVLink fabrics that it could use are in use"},
+    ReasonWords{"wait.host", "nodes that could serve it must be rebooted first, and cannot be rebooted now"},
+    ReasonWords{"wait.reboot", "nodes must be rebooted to a known image before it may use them"},
+    ReasonWords{"wait.held-for-others", "free capacity is reserved for workloads ahead of this one"},
+    ReasonWords{"wait.cores", "nodes have too few free cores or too little free memory"},
+    ReasonWords{"wait.devices", "nodes have no free virtual function or drive of the size it needs"},
+    ReasonWords{"wait.gpus", "too few GPUs or slices are free and clean"},
+    ReasonWords{"wait.wiping", "GPUs are being wiped or await a verified wipe"},
+    ReasonWords{"wait.room", "{tasks} tasks must start together, and there is not room for all of them"},
+    ReasonWords{"wait.within",
+                "{tasks} tasks must start together in one {level}, and no {level} has room for all of them"},
+    ReasonWords{"evict.reclaim", "its tenant held {held} GPUs, which was more than it was due"},
+};
+
+// Sentences of earlier releases, which stored workloads and ended leases may still carry.
+constexpr std::array former_words{
     ReasonWords{"wait.kind", "{count} nodes are not allowed to serve it by its contract"},
     ReasonWords{"wait.model", "{count} nodes have no GPUs, or too few in order, of a model that it accepts"},
     ReasonWords{"wait.closed", "{count} nodes that could serve it are closed, silent or not yet reconciled"},
@@ -74,7 +145,6 @@ constexpr std::array all_words{
     ReasonWords{"wait.reboot", "{count} nodes are being rebooted to a known image before it may use them"},
     ReasonWords{"wait.held-for-others", "{count} nodes have room that is kept for work whose turn came before"},
     ReasonWords{"wait.cores", "{count} nodes have too few cores or too little memory left"},
-    ReasonWords{"wait.devices", "{count} nodes have no free virtual function or drive of the size it needs"},
     ReasonWords{"wait.gpus", "{count} nodes have too few GPUs, or slices, that are free and clean"},
     ReasonWords{"wait.wiping", "of those, {count} nodes have GPUs that are being wiped, or that nobody vouches for"},
     ReasonWords{"wait.room",
@@ -82,12 +152,9 @@ constexpr std::array all_words{
     ReasonWords{
         "wait.within",
         "{tasks} tasks must start together in one {level}; the best has room for {most}, all together for {all}"},
-    ReasonWords{"wait.quota", "it asks for {asked} GPUs; its tenant holds {held} of at most {limit}"},
-    ReasonWords{"wait.parent-quota", "it asks for {asked} GPUs; a tenant above its own has reached its limit"},
-    ReasonWords{
-        "wait.pinned",
-        "it may not be preempted, so it must fit in a guarantee: it asks for {asked} GPUs, {held} of {guarantee} "
-        "guaranteed are held by work like it"},
+    ReasonWords{"wait.pinned",
+                "it may not be preempted, so it must fit in a guarantee: it asks for {asked} GPUs, {held} of "
+                "{guarantee} guaranteed are held by work like it"},
     ReasonWords{"wait.reserved", "what is free is reserved for guarantees; {asked} GPUs would eat into them"},
     ReasonWords{"wait.due",
                 "its tenant would hold more than it is due now ({held} held, {asked} asked, {due} due), so nobody is "
@@ -96,40 +163,23 @@ constexpr std::array all_words{
     ReasonWords{"wait.kept", "room for {tasks} tasks is kept for it until all of it is free"},
     ReasonWords{"wait.order", "there is room for it, but its turn has not come"},
     ReasonWords{"wait.too-late", "its deadline passes before it could be done: it takes {duration}"},
-    ReasonWords{"wait.stopping", "its last lease is still ending"},
-    ReasonWords{"wait.frozen", "its tenant is frozen"},
     ReasonWords{"wait.fabric", "the fabric has no subnet, VLAN or partition left to give its tenant"},
-    ReasonWords{
-        "wait.fabric-size",
-        "it needs {functions} functions on the fabric at once, and a tenant's subnet has {addresses} addresses"},
     ReasonWords{"wait.fabric-addresses", "its tenant's subnet has not enough addresses left for its functions"},
     ReasonWords{"wait.restoring", "the control plane was restored from a backup and waits for every node to report"},
-    ReasonWords{"evict.stale", "{tasks} tasks are left of a gang that needs {least}"},
     ReasonWords{"evict.surplus", "{tasks} tasks of an elastic gang that needs {least}: the rest is lent"},
-    ReasonWords{"evict.reclaim", "its tenant held {held} GPUs and was due {due}"},
     ReasonWords{"evict.budget", "there were more places to look than were looked at"},
     ReasonWords{"evict.preempt",
                 "its priority is {own}; work of the same tenant with priority {priority} needs the room"},
-};
-
-// How many nodes, and how much room, is what others leave: a tenant reads that it is so, and not how much.
-constexpr std::array tenants_words{
     ReasonWords{"wait.kind", "not every node is allowed to serve it by its contract"},
     ReasonWords{"wait.model", "not every node has GPUs of a model that it accepts"},
     ReasonWords{"wait.closed", "nodes that could serve it are closed, silent or not yet reconciled"},
     ReasonWords{"wait.neighbours", "nodes that could serve it have work on them that it may not sit beside"},
-    ReasonWords{"wait.nvlink", "NVLink fabrics that it could use are in use"},
     ReasonWords{"wait.host", "nodes that could serve it have to be rebooted first, and cannot be now"},
     ReasonWords{"wait.reboot", "nodes are being rebooted to a known image before it may use them"},
     ReasonWords{"wait.held-for-others", "room that there is is kept for work whose turn came before"},
     ReasonWords{"wait.cores", "nodes have too few cores or too little memory left"},
-    ReasonWords{"wait.devices", "nodes have no free virtual function or drive of the size it needs"},
     ReasonWords{"wait.gpus", "too few GPUs, or slices, are free and clean"},
     ReasonWords{"wait.wiping", "GPUs are being wiped, or nobody vouches for them"},
-    ReasonWords{"wait.room", "{tasks} tasks must start together, and there is not room for all of them"},
-    ReasonWords{"wait.within",
-                "{tasks} tasks must start together in one {level}, and no {level} has room for all of them"},
-    ReasonWords{"evict.reclaim", "its tenant held {held} GPUs, which was more than it was due"},
 };
 
 // Whether a text is what the template would be with something in the place of each {name}.
@@ -161,6 +211,8 @@ std::string_view code_of(std::string_view words) {
     for (const ReasonWords& row : tenants_words)
         if (could_be(words, row.text)) return row.code;
     for (const ReasonWords& row : all_words)
+        if (could_be(words, row.text)) return row.code;
+    for (const ReasonWords& row : former_words)
         if (could_be(words, row.text)) return row.code;
     return {};
 }

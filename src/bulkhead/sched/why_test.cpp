@@ -35,6 +35,25 @@ TEST(Why, what_is_no_sentence_of_ours_has_no_code) {
         EXPECT_EQ(code_of(words), "") << words;
 }
 
+TEST(Why, sentences_of_earlier_releases_keep_their_codes) {
+    struct Row {
+        const char* words;
+        std::string_view code;
+    };
+    const Row rows[] = {
+        {"3 nodes have work on them that it may not sit beside", "wait.neighbours"},
+        {"nodes that could serve it have work on them that it may not sit beside", "wait.neighbours"},
+        {"of those, 2 nodes have GPUs that are being wiped, or that nobody vouches for", "wait.wiping"},
+        {"GPUs are being wiped, or nobody vouches for them", "wait.wiping"},
+        {"room that there is is kept for work whose turn came before", "wait.held-for-others"},
+        {"too few GPUs, or slices, are free and clean", "wait.gpus"},
+        {"room for 1 tasks is being freed for it", "wait.freeing"},
+        {"there is room for it, but its turn has not come", "wait.order"},
+        {"what is free is reserved for guarantees; 8 GPUs would eat into them", "wait.reserved"},
+    };
+    for (const Row& row : rows) EXPECT_EQ(code_of(row.words), row.code) << row.words;
+}
+
 TEST(Why, every_way_to_wait_has_a_cause_of_its_own) {
     for (const std::string_view code : reason_codes())
         EXPECT_EQ(cause_of(code) == "other", code.starts_with("evict.")) << code;
