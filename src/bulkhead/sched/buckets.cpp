@@ -1,5 +1,7 @@
 // Nodes in the same state are one bucket: which one a node is in, and who is in a bucket.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "bulkhead/sched/fleet_index.hpp"
@@ -13,18 +15,33 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
     return hash ^ hash >> 29;
 }
 
+// The same for every order of the cells, so that they need not be sorted to look for a bucket.
 std::uint64_t hash_of(std::span<const Cell> cells, std::uint64_t hash) {
+    std::uint64_t sum = 0;
     for (const Cell& cell : cells) {
-        std::uint64_t low = 0;
-        std::memcpy(&low, &cell, 8);
-        hash = mixed(mixed(hash, low), std::uint64_t{cell.kept} << 32 | cell.company.word());
+        const auto halves = std::bit_cast<std::array<std::uint64_t, 2>>(cell);
+        sum += mixed(mixed(0x9E3779B97F4A7C15u, halves[0]), halves[1]);
     }
-    return hash;
+    return mixed(hash, sum);
 }
 
-std::int64_t lost_of(const Cell& cell, const CellModel& model) {
-    return 1000 * std::popcount(cell.lost) / model.slices;
+// Whether both have the same cells, in whatever order.
+bool same_cells(std::span<const Cell> a, std::span<const Cell> b) {
+    if (std::memcmp(a.data(), b.data(), a.size_bytes()) == 0) return true;
+    using Halves = std::array<std::uint64_t, 2>;
+    std::array<Halves, 64> sorted_a, sorted_b;
+    if (a.size() > sorted_a.size()) return false;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        sorted_a[i] = std::bit_cast<Halves>(a[i]);
+        sorted_b[i] = std::bit_cast<Halves>(b[i]);
+    }
+    const auto size = static_cast<std::ptrdiff_t>(a.size());
+    std::sort(sorted_a.begin(), sorted_a.begin() + size);
+    std::sort(sorted_b.begin(), sorted_b.begin() + size);
+    return std::equal(sorted_a.begin(), sorted_a.begin() + size, sorted_b.begin());
 }
+
+std::int64_t lost_of(const Cell& cell, const CellModel& model) { return 1000 * slices_in(cell.lost) / model.slices; }
 
 }  // namespace
 
@@ -65,7 +82,8 @@ NodeView FleetIndex::view(const StateRec& state) const {
 StateNo FleetIndex::intern(NodeNo node) {
     const NodeRec& rec = nodes_[node];
     scratch_cells_.assign(cells_.begin() + rec.cells, cells_.begin() + rec.cells + rec.gpus);
-    std::ranges::sort(scratch_cells_);
+    // Packing looks at the first GPUs of a large node: sorted, so that equal nodes look alike.
+    if (rec.gpus > most_gpus_of_node) std::ranges::sort(scratch_cells_);
     std::uint64_t hash = mixed(0x2545F4914F6CDD1Du, static_cast<std::uint64_t>(rec.cpu));
     hash = mixed(hash, static_cast<std::uint64_t>(rec.memory));
     hash = mixed(hash, std::uint64_t{rec.kind} << 32 | rec.drives);
@@ -92,7 +110,7 @@ StateNo FleetIndex::intern(NodeNo node) {
             state.fabric == rec.fabric && state.hosts == rec.hosts && state.open == rec.open &&
             state.board_is_one == rec.board_is_one && state.host_busy == rec.host_busy &&
             state.can_reboot == rec.can_reboot && state.gpus == rec.gpus &&
-            std::equal(scratch_cells_.begin(), scratch_cells_.end(), state_cells_.begin() + state.cells))
+            same_cells(scratch_cells_, std::span{state_cells_}.subspan(state.cells, state.gpus)))
             return table_[at];
     }
     StateNo number = nil;
@@ -142,7 +160,7 @@ StateNo FleetIndex::intern(NodeNo node) {
         brief.sound = static_cast<std::uint8_t>(brief.sound + (cell.lost == 0 ? 1 : 0));
         brief.kept = brief.kept || cell.kept != 0;
         brief.dirty = brief.dirty || (all & ~(cell.available | cell.held)) != 0;
-        if (cell.use == 0) brief.open = std::max(brief.open, static_cast<std::uint8_t>(std::popcount(cell.open())));
+        if (cell.use == 0) brief.open = std::max(brief.open, static_cast<std::uint8_t>(slices_in(cell.open())));
     }
     state.members.clear();
     state.known = {};

@@ -19,6 +19,15 @@ struct CellModel {
     std::uint8_t all() const { return static_cast<std::uint8_t>((1u << slices) - 1u); }
 };
 
+// How many slices a mask names. By table: without a processor's own instruction, which not every machine has,
+// std::popcount is a call.
+inline constexpr std::array<std::uint8_t, 256> slice_counts = [] {
+    std::array<std::uint8_t, 256> counts{};
+    for (unsigned mask = 0; mask < 256; ++mask) counts[mask] = static_cast<std::uint8_t>(std::popcount(mask));
+    return counts;
+}();
+constexpr int slices_in(std::uint8_t mask) { return slice_counts[mask]; }
+
 struct Cell {
     std::uint8_t model = 0;
     std::uint8_t available = 0;  // slices that are clean and nobody's

@@ -51,7 +51,8 @@ struct Shape {
     struct Option {
         Want want;
         std::uint8_t model = 0, profile = 0;
-        TaskShape task;  // for packing
+        TaskShape task;                 // for packing
+        std::uint32_t task_number = 0;  // equal tasks have equal numbers
     };
     TaskNeed need;
     std::vector<Option> options;
@@ -271,7 +272,8 @@ private:
 
     NodeView view(NodeNo node) const;
     NodeView view(const StateRec& state) const;
-    bool is_empty(const Cell& cell) const;  // and promised to nobody
+    // And promised to no job.
+    bool is_empty(const Cell& cell) const { return cell.kept == 0 && cell.empty(models_[cell.model].all()); }
     bool joins(Company company, const Eyes& eyes, PeerTrust mine, PeerTrust mine_closer, bool closer) const;
     Obstacle neighbourly_excepted(NodeNo node, const Shape& shape, TenantNo tenant) const;
     PeerTrust trust(Company company, const Eyes& eyes) const;
@@ -294,6 +296,16 @@ private:
         std::uint8_t gpu = 0, start = 0;
     };
     std::optional<Choice> choose(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
+    // What pack() says, remembered.
+    struct Packed {
+        std::int64_t cpu = 0;
+        std::array<std::int16_t, most_gpus_of_node> free{};
+        PackedPlace place;
+        std::uint32_t mix = 0, task = 0, allowed = 0;
+        std::uint8_t model = 0, gpus = 0;
+    };
+    PackedPlace packed(const NodeRoom& room, const Shape::Option& option, std::uint32_t allowed,
+                       std::optional<std::int64_t> before) const;
     // A seat for one task of a job, and which GPUs and slices it is: those of a choice, or those that somebody names.
     SeatRec seat_of(const Job& job, JobNo owner, NodeNo node) const;
     void set_place(SeatRec& seat, const NodeView& view, const Shape& shape, const Choice& choice) const;
@@ -329,7 +341,8 @@ private:
     std::uint32_t audience(std::uint64_t key);
     StateNo intern(NodeNo node);
     void sweep();
-    void recount(NodeNo node);  // cells and company, from the seats
+    // Cells and company, from the seats. `gpus`: one bit for each GPU that changed; the others are left as they are.
+    void recount(NodeNo node, std::uint64_t gpus = ~std::uint64_t{0});
     void recount_fabric(NodeNo node);
     void link(SeatNo seat);
     void unlink(SeatNo seat);
@@ -347,7 +360,7 @@ private:
                                  TopologyLevel level) const;
     template <class Gone>
     static void recount(std::span<Cell> cells, const std::vector<SeatRec>& seats, SeatNo first, const Gone& gone,
-                        const FleetIndex& index, bool wiped);
+                        const FleetIndex& index, bool wiped, std::uint64_t only = ~std::uint64_t{0});
 
     std::vector<std::uint32_t> domain_of_;
     std::vector<CellModel> models_;
@@ -378,7 +391,9 @@ private:
     std::vector<Cell> scratch_cells_;
     Entry scanned_;
     std::optional<Mix> mix_;
-    std::uint32_t mixes_ = 0;  // so many were set
+    std::uint32_t mixes_ = 0;             // so many were set
+    std::vector<TaskShape> tasks_;        // by number
+    mutable std::vector<Packed> packed_;  // by hash; as many as there are nodes, or nearly
     std::int64_t free_ = 0, total_ = 0;
 };
 
@@ -421,8 +436,10 @@ void FleetIndex::suppose(Supposed& out, NodeNo node, const Gone& gone) const {
 // Each cell from who sits on it. With `wiped`, slices of those who are gone count as clean.
 template <class Gone>
 void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seats, SeatNo first, const Gone& gone,
-                         const FleetIndex& index, bool wiped) {
-    for (Cell& cell : cells) {
+                         const FleetIndex& index, bool wiped, std::uint64_t only) {
+    for (std::size_t at = 0; at < cells.size(); ++at) {
+        if ((only >> at & 1u) == 0) continue;
+        Cell& cell = cells[at];
         cell.company = {};
         cell.use = cell.mode = cell.held = cell.kept = 0;
         cell.taken = 0;
@@ -431,7 +448,7 @@ void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seat
         const SeatRec& seat = seats[s];
         const bool left = gone(seat);
         const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
-        for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1) {
+        for (std::uint64_t bits = seat.gpus & only; bits != 0; bits &= bits - 1) {
             const auto at = static_cast<std::size_t>(std::countr_zero(bits));
             if (at >= cells.size()) continue;
             Cell& cell = cells[at];
@@ -447,7 +464,7 @@ void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seat
         const SeatRec& seat = seats[s];
         if (gone(seat) || seat.promised) continue;
         const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
-        for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1) {
+        for (std::uint64_t bits = seat.gpus & only; bits != 0; bits &= bits - 1) {
             const auto at = static_cast<std::size_t>(std::countr_zero(bits));
             if (at < cells.size()) cells[at].available &= static_cast<std::uint8_t>(~mask);
         }

@@ -1,5 +1,6 @@
 // Which GPU of a node a task gets, how many tasks a node takes, and what stands in the way.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "bulkhead/sched/fleet_index.hpp"
@@ -14,8 +15,6 @@ constexpr std::int64_t cutting_empty = 100;     // the first slice of a GPU that
 constexpr std::int64_t cutting_idle_node = 20;  // and of a node that was idle altogether
 
 }  // namespace
-
-bool FleetIndex::is_empty(const Cell& cell) const { return cell.kept == 0 && cell.empty(models_[cell.model].all()); }
 
 // The least trust between whoever looks and anybody there.
 PeerTrust FleetIndex::trust(Company company, const Eyes& eyes) const {
@@ -92,7 +91,7 @@ std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view,
     std::int64_t free = 0;
     bool idle = view.cells.size() >= 8;
     for (const Cell& cell : view.cells) {
-        free += 1000 * std::popcount(cell.available) / models_[cell.model].slices;
+        free += 1000 * slices_in(cell.available) / models_[cell.model].slices;
         idle = idle && is_empty(cell);
     }
     for (std::size_t i = 0; i < view.cells.size() && i < 64; ++i) {
@@ -123,10 +122,37 @@ std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view,
             if (!found) continue;
         }
         // Of GPUs that lose alike the fullest, so that others become empty.
-        const std::int64_t good = -(cost * 16 + std::popcount(cell.available));
+        const std::int64_t good = -(cost * 16 + slices_in(cell.available));
         if (!best || good > best->good) best = Choice{good, -free, number, static_cast<std::uint8_t>(i), start};
     }
     return best;
+}
+
+// Most buckets look to packing like one that was scored a moment ago: they differ in tenants, which it does not see.
+PackedPlace FleetIndex::packed(const NodeRoom& room, const Shape::Option& option, std::uint32_t allowed,
+                               std::optional<std::int64_t> before) const {
+    if (option.want.count != 1 || !option.want.is_shared()) allowed = ~0u;  // any empty GPU will do
+    std::uint64_t hash = static_cast<std::uint64_t>(room.cpu) * 0x9E3779B97F4A7C15u ^ std::uint64_t{allowed} << 8;
+    std::array<std::uint64_t, most_gpus_of_node / 4> words{};
+    std::memcpy(words.data(), room.free.data(), sizeof words);
+    for (const std::uint64_t word : words) {
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    hash = (hash ^ (std::uint64_t{option.task_number} << 16 | std::uint64_t{room.gpus} << 8 | room.model)) *
+           0x9E3779B97F4A7C15u;
+    Packed& known = packed_[hash >> 40 & (packed_.size() - 1)];
+    if (known.mix != mixes_ || known.task != option.task_number || known.allowed != allowed || known.cpu != room.cpu ||
+        known.model != room.model || known.gpus != room.gpus || known.free != room.free)
+        known = {.cpu = room.cpu,
+                 .free = room.free,
+                 .place = pack(*mix_, room, option.task, allowed, before),
+                 .mix = mixes_,
+                 .task = option.task_number,
+                 .allowed = allowed,
+                 .model = room.model,
+                 .gpus = room.gpus};
+    return known.place;
 }
 
 // The room that packing looks at has only GPUs with something free in it; `at` says which of the node they are.
@@ -191,7 +217,7 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
                     *known = {mix_->fragmentation(room), mixes_, option.model};
                 before = known->fragmentation;
             }
-            const PackedPlace place = pack(*mix_, room, option.task, allowed, before);
+            const PackedPlace place = packed(room, option, allowed, before);
             found.good = place.score.good;
             found.fullness = place.score.fullness;
             found.gpu = at[place.gpu];

@@ -36,11 +36,11 @@ void FleetIndex::unlink(SeatNo seat) {
     spare_seat_ = seat;
 }
 
-void FleetIndex::recount(NodeNo node) {
+void FleetIndex::recount(NodeNo node, std::uint64_t gpus) {
     NodeRec& rec = nodes_[node];
     recount(
         std::span{cells_}.subspan(rec.cells, rec.gpus), seats_, rec.seats, [](const SeatRec&) { return false; }, *this,
-        false);
+        false, gpus);
     const auto domain_of = [&](TenantNo tenant) { return tenant_domain(tenant); };
     Company residents;
     for (SeatNo s = rec.seats; s != nil; s = seats_[s].next_here)
@@ -214,7 +214,7 @@ SeatNo FleetIndex::take_exactly(const TaskSeat& where, const Job& job, JobNo own
         }
     }
     link(made);
-    recount(where.node);
+    recount(where.node, seats_[made].gpus);
     return made;
 }
 
@@ -249,14 +249,14 @@ void FleetIndex::release(SeatNo number, bool clean) {
             cell.available |= static_cast<std::uint8_t>(mask & ~cell.lost);
         }
     }
-    recount(seat.node);  // takes back from `available` what others still hold
+    recount(seat.node, seat.gpus);  // takes back from `available` what others still hold
 }
 
 void FleetIndex::set_ending(SeatNo seat, bool is) {
     NodeRec& node = nodes_[seats_[seat].node];
     if (seats_[seat].ending != is) node.ending = static_cast<std::uint16_t>(is ? node.ending + 1 : node.ending - 1);
     seats_[seat].ending = is;
-    recount(seats_[seat].node);
+    recount(seats_[seat].node, seats_[seat].gpus);
 }
 
 TaskSeat FleetIndex::described(SeatNo number) const {
@@ -291,7 +291,7 @@ SeatNo FleetIndex::promise_again(const SeatRec& seat) {
         nodes_[seat.node].cpu -= shapes_[seat.shape].need.cpu;
         nodes_[seat.node].memory -= shapes_[seat.shape].need.memory;
     }
-    recount(seat.node);
+    recount(seat.node, seat.gpus);
     return made;
 }
 
