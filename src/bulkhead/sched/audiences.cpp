@@ -24,18 +24,27 @@ void FleetIndex::audiences_of(const StateRec& state, std::vector<std::uint64_t>&
     const auto add = [&](Crowd crowd, std::uint64_t id, bool board) {
         out.push_back(audience_key(static_cast<std::uint64_t>(crowd), id, board));
     };
-    const std::array here{state.residents, state.fabric, state.hosts};
     std::optional<TenantNo> sole;
     std::optional<std::uint32_t> domain;
     bool any = false, one_tenant = true, one_domain = true;
-    for (const Company& company : here) {
-        if (company.empty()) continue;
+    const auto look_at = [&](const Company& company) {
+        if (company.empty()) return;
         any = true;
         if (company.kind() != Company::Kind::tenant || (sole && *sole != company.id())) one_tenant = false;
         if (company.kind() == Company::Kind::tenant) sole = company.id();
         const std::uint32_t its = company.domain_here(domain_of);
         if (its == 0 || (domain && *domain != its)) one_domain = false;
         domain = its;
+    };
+    look_at(state.residents);
+    look_at(state.fabric);
+    // A tenant that is alone on the node stays its audience, whichever tenant of its domain used the host before it.
+    const bool alone = any && one_tenant && state.hosts.trust(*sole, domain_of) != PeerTrust::distrusting;
+    const TenantNo resident = sole.value_or(0);
+    look_at(state.hosts);
+    if (alone) {
+        one_tenant = true;
+        sole = resident;
     }
     if (!any) return add(Crowd::anyone, 0, false);
     if (state.residents.empty() && state.fabric.empty()) {

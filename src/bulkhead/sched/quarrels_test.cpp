@@ -139,6 +139,13 @@ const std::vector<Quarrel>& quarrels() {
          "  - {name: wa, tenant: a, gpus: 2, waited: 5m, isolation: {tier: vm, node: distrusting, gpu: same-domain}}\n",
          {},
          "2 2"},
+        {"work that bears its own tenant only joins it on a host that another of its domain used before",
+         "[{name: a, domain: d}, {name: b, domain: d}]",
+         "[{name: n1, usedBy: [b, a]}]",
+         "  - {name: xa, tenant: a, gpus: 2, on: [n1], ran: 1h}\n"
+         "  - {name: wa, tenant: a, gpus: 2, waited: 5m, isolation: {node: same-tenant, gpu: same-tenant}}\n",
+         {},
+         "4 0"},
     };
     return all;
 }
