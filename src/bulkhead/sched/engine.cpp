@@ -476,6 +476,7 @@ bool Engine::running(JobNo job) const { return state_->jobs[job].phase == Phase:
 std::vector<TaskSeat> Engine::seats(JobNo job) const { return state_->described(job).tasks; }
 std::int64_t Engine::held(TenantNo tenant) const { return state_->tenants[tenant].held; }
 std::int64_t Engine::due(TenantNo tenant) const { return state_->tenants[tenant].due; }
+std::int64_t Engine::own_due(TenantNo tenant) const { return state_->tenants[tenant].own_due; }
 
 EngineFigures Engine::figures() const {
     const State& state = *state_;

@@ -1,0 +1,136 @@
+#include "sim/referee/trial.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "bulkhead/base/rng.hpp"
+
+namespace bulkhead::referee {
+
+namespace {
+
+// Which tasks of a job are no longer where they were.
+std::uint8_t lost_tasks(const Work& work, std::vector<Place> left) {
+    std::uint8_t out = 0;
+    for (std::size_t task = 0; task < work.runs.size(); ++task) {
+        const auto found = std::ranges::find(left, work.runs[task]);
+        if (found == left.end())
+            out = static_cast<std::uint8_t>(out | 1u << task);
+        else
+            left.erase(found);
+    }
+    return out;
+}
+
+std::vector<std::string> broken_limits(const Scene& scene, const Manners& manners, const Outcome& outcome) {
+    std::vector<std::string> out;
+    for (std::size_t t = 0; t < scene.owners.size(); ++t) {
+        const Owner& owner = scene.owners[t];
+        int before = 0, after = 0;
+        for (std::size_t job = 0; job < manners.count(); ++job)
+            for (int up = manners.job(job).tenant; up != none; up = scene.owners[static_cast<std::size_t>(up)].parent)
+                if (static_cast<std::size_t>(up) == t) {
+                    before += manners.job(job).leases();
+                    after += static_cast<int>(outcome.seats[job].size()) * manners.job(job).part();
+                }
+        if (after <= before) continue;
+        if (owner.limit != none && after > owner.limit) out.push_back(fmt::format("t{} exceeds its limit", t));
+        if (owner.hard && after > owner.guarantee) out.push_back(fmt::format("t{} exceeds its hard partition", t));
+    }
+    return out;
+}
+
+}  // namespace
+
+Trial compare(const Scene& scene) {
+    Trial trial;
+    const auto disagree = [&](const char* kind, std::string what) {
+        trial.disagreements.emplace_back(kind, std::move(what));
+    };
+    const Outcome outcome = play(scene);
+    const Manners manners{scene};
+    Plans plans{scene, manners, outcome.dues};
+    const std::optional<Plan> plan = plans.find();
+    trial.plans = plans.tried();
+    if (plan) {
+        trial.answer = plan->ground ? static_cast<Answer>(1 + static_cast<int>(*plan->ground)) : Answer::room;
+        trial.moves = plan->moved != 0;
+    }
+    const std::size_t claimant = scene.running.size();
+    const bool served = std::ssize(outcome.seats[claimant]) >= scene.waiting.front().fewest();
+    if (!outcome.settled) disagree("unsettled", fmt::format("not settled after {} cycles", outcome.cycles));
+    if (outcome.budget_spent) disagree("budget", "the search budget was spent");
+    if (!served && !outcome.seats[claimant].empty()) disagree("fault", "the claimant runs with too few tasks");
+    if (plan && !served) {
+        std::string taken;
+        for (std::size_t job = 0; job < claimant; ++job) {
+            if (plan->taken[job] != 0) taken += fmt::format(" j{}:{:#b}", job + 1, plan->taken[job]);
+            if ((plan->moved & only(job)) != 0) taken += fmt::format(" j{}:moved", job + 1);
+        }
+        disagree("missed",
+                 fmt::format("an allowed plan exists ({}):{}", words(Answer{})[static_cast<std::size_t>(trial.answer)],
+                             taken.empty() ? " none" : taken));
+    }
+    // What the engine did.
+    Taken taken{};
+    JobSet newly = only(claimant);
+    Floor after_moves{scene, manners};
+    for (std::size_t job = 0; job < claimant; ++job) {
+        const Work& work = scene.running[job];
+        if ((outcome.moved & only(job)) != 0) {
+            newly = static_cast<JobSet>(newly | only(job));
+            after_moves.remove_all(job);
+            if (outcome.seats[job].size() != work.runs.size())
+                disagree("unlawful", fmt::format("j{} was moved and lost tasks", job + 1));
+        } else {
+            taken[job] = lost_tasks(work, outcome.seats[job]);
+        }
+    }
+    for (std::size_t job = 0; job < claimant; ++job)
+        if ((outcome.moved & only(job)) != 0)
+            for (const Place& place : outcome.seats[job]) after_moves.add(job, place);
+    const bool disturbed =
+        outcome.moved != 0 || std::ranges::any_of(taken, [](std::uint8_t tasks) { return tasks != 0; });
+    if (disturbed && !served) disagree("for nothing", "work was disturbed and the claimant does not run");
+    if (disturbed && plan && !plan->disturbs()) disagree("for nothing", "work was disturbed where free room would do");
+    if (disturbed || (served && !plan)) {
+        const auto ground = plans.ground_of(taken, outcome.moved, after_moves);
+        if (!ground) disagree("unlawful", ground.error());
+        if (ground && served && disturbed) trial.harsh = plans.has_gentler(plans.kind_of(taken, *ground), *ground);
+    }
+    for (std::string& fault : faults(scene, manners, outcome.seats, outcome.rebooted, newly))
+        disagree("fault", std::move(fault));
+    for (std::string& fault : broken_limits(scene, manners, outcome)) disagree("fault", std::move(fault));
+    if (served && !plan && trial.disagreements.empty())
+        disagree("unlawful", "the claimant runs; the referee knows no plan");
+    return trial;
+}
+
+OrderTrial compare_orders(const Scene& scene, std::uint64_t seed) {
+    constexpr int orders_tried = 4;
+    Rng rng{seed};
+    OrderTrial out;
+    const Outcome first = play(scene, {.wait_again = true});
+    if (!first.settled) out.difference = "not settled";
+    std::vector<std::size_t> order(scene.waiting.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (int i = 0; i < orders_tried && out.difference.empty(); ++i) {
+        for (std::size_t at = order.size(); at > 1; --at) std::swap(order[at - 1], order[rng.below(at)]);
+        // Within one tenant the earlier goes first; how the jobs of different tenants arrive must not matter.
+        for (std::size_t a = 0; a < order.size(); ++a)
+            for (std::size_t b = a + 1; b < order.size(); ++b)
+                if (scene.waiting[order[a]].tenant == scene.waiting[order[b]].tenant && order[a] > order[b])
+                    std::swap(order[a], order[b]);
+        ++out.orders;
+        const Outcome other = play(scene, {.wait_again = true, .order = order});
+        if (other.leased != first.leased)
+            out.difference = fmt::format("submitted as [{}] tenants lease [{}], else [{}]", fmt::join(order, " "),
+                                         fmt::join(other.leased, " "), fmt::join(first.leased, " "));
+    }
+    return out;
+}
+
+}  // namespace bulkhead::referee
