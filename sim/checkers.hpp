@@ -33,7 +33,7 @@ struct Violation {
 struct TenantFacts {
     std::string name;
     std::string domain;            // empty: trusts nobody
-    std::int64_t hard_limit = -1;  // thousandths of GPUs; -1: none
+    std::int64_t hard_limit = -1;  // in 1/21,000 GPU; -1: none
 };
 
 class Checkers {
@@ -146,7 +146,7 @@ private:
     // Of what is billed: checkers_usage.cpp.
     struct Billed {
         std::int64_t from = 0, to = 0;
-        std::map<std::string, std::int64_t> units;  // thousandths, by profile
+        std::map<std::string, std::int64_t> units;  // in 1/21,000, by profile
         std::vector<std::pair<std::int64_t, std::int64_t>> covered;
     };
     using Silences = std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
@@ -189,7 +189,7 @@ private:
     std::map<std::pair<Table, std::int64_t>, std::string> rows_;
     std::vector<Hash> entries_;
     std::map<std::int64_t, LeaseSeen> leases_;
-    std::map<std::string, std::int64_t> usage_expected_, usage_seen_;  // thousandths x ms, by lease
+    std::map<std::string, std::int64_t> usage_expected_, usage_seen_;  // 1/21,000 GPU x ms, by lease
     std::map<std::string, Billed> billed_;                             // by lease, from its usage row
     std::map<std::string, std::string> switches_;                      // tenant -> compliance mode
     Silences silences_;                                       // node -> from the last word to the next; -1: still

@@ -161,7 +161,7 @@ Checkers::LeaseSeen Checkers::lease_in(const std::string& body) {
     lease.tenant = text(spec, "tenant");
     lease.phase = text(status, "phase");
     if (lease.phase.empty()) lease.phase = "active";  // the default is not written
-    lease.gpus = thousandths(status, "gpus");
+    lease.gpus = gpu_units(status, "gpus");
     lease.compliance = "off";
     if (const json::value* metered = status.if_contains("metered"))
         if (const std::string mode = text(metered->as_object(), "compliance"); !mode.empty()) lease.compliance = mode;
@@ -223,8 +223,7 @@ void Checkers::check_quota(const std::string& tenant) {
     for (const auto& [key, lease] : leases_)
         if (lease.tenant == tenant && (lease.phase == "preparing" || lease.phase == "active")) held += lease.gpus;
     if (held > facts->second.hard_limit)
-        violate(6,
-                fmt::format("{} holds {} thousandths of GPUs of at most {}", tenant, held, facts->second.hard_limit));
+        violate(6, fmt::format("{} holds {} of 1/21,000 GPU of at most {}", tenant, held, facts->second.hard_limit));
 }
 
 }  // namespace bulkhead::sim

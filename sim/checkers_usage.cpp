@@ -63,16 +63,17 @@ void Checkers::check_usage(const json::object& usage) {
     if (part_of(usage, "correction") != nullptr) return;
     const std::string name = text(usage, "lease");
     const std::int64_t from = instant(text(usage, "from")), to = instant(text(usage, "to"));
-    usage_seen_[name] += thousandths(usage, "gpus") * (to - from);
+    usage_seen_[name] += gpu_units(usage, "gpus") * (to - from);
     const auto held = std::ranges::find(leases_, name, [](const auto& entry) { return entry.second.name; });
     const json::object* metered = part_of(usage, "metered");
     if (metered == nullptr || held == leases_.end())
         return violate(8, fmt::format("usage of {} says nothing of what was held, or nobody holds it", name));
     const LeaseSeen& lease = held->second;
     std::map<std::string, std::int64_t> pieces, units;
-    for (const LeaseSeen::Piece& piece : lease.pieces) pieces[piece.profile] += piece.share;
+    for (const LeaseSeen::Piece& piece : lease.pieces)
+        pieces[piece.profile] += piece.share * 21;  // a share is counted in thousandths
     for (const json::value& unit : metered->at("units").as_array())
-        units[text(unit.as_object(), "profile")] += thousandths(unit.as_object(), "units");
+        units[text(unit.as_object(), "profile")] += gpu_units(unit.as_object(), "units");
     if (pieces != units) violate(8, fmt::format("usage of {} counts other units than it held", name));
     if (compliance_in(*metered) != lease.compliance)
         violate(11, fmt::format("usage of {} says compliance {}", name, compliance_in(*metered)));
@@ -153,12 +154,12 @@ void Checkers::check_bill(const std::map<std::pair<Table, std::int64_t>, std::st
         }
         const Wide most_rows = Wide{(billed.to - billed.from) / 86'400'000 + 4 + 2 * std::ssize(billed.covered)} *
                                std::max<Wide>(1, std::ssize(billed.units));
-        const auto off = [&](Wide counted, Wide exact, Wide under) {
-            const Wide difference = 2 * (counted * under - exact);
-            return difference > most_rows * under || -difference > most_rows * under;
+        const Wide under = Wide{3'600'000} * 21'000;  // hours in milliseconds, GPUs in 1/21,000
+        const auto off = [&](Wide counted, Wide exact, Wide denominator) {
+            const Wide difference = 2 * (counted * denominator - exact);
+            return difference > most_rows * denominator || -difference > most_rows * denominator;
         };
-        if (off(reported[lease].base, base, 3'600'000'000) ||
-            off(reported[lease].surcharge, surcharge, 360'000'000'000))
+        if (off(reported[lease].base, base, under) || off(reported[lease].surcharge, surcharge, 100 * under))
             violate(8, fmt::format("the meter bills {} with other amounts than its time and the prices make", lease));
     }
     probe("a bill was checked");

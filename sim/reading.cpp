@@ -21,10 +21,13 @@ std::int64_t number(const json::object& object, std::string_view key, std::int64
     return otherwise;
 }
 
-std::int64_t thousandths(const json::object& object, std::string_view key) {
+std::int64_t gpu_units(const json::object& object, std::string_view key) {
     const json::value* found = object.if_contains(key);
     if (found == nullptr) return 0;
-    return std::llround(found->to_number<double>() * 1000);
+    if (!found->is_string()) return std::llround(found->to_number<double>() * 1000) * 21;
+    const std::string fraction{found->as_string()};
+    const std::size_t slash = fraction.find('/');
+    return std::stoll(fraction.substr(0, slash)) * 21'000 / std::stoll(fraction.substr(slash + 1));
 }
 
 std::int64_t instant(const std::string& text) {

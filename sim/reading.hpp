@@ -14,7 +14,8 @@ namespace bulkhead::sim {
 
 std::string text(const boost::json::object& object, std::string_view key);  // empty: not there, or no text
 std::int64_t number(const boost::json::object& object, std::string_view key, std::int64_t otherwise);
-std::int64_t thousandths(const boost::json::object& object, std::string_view key);  // of GPUs: 0.125, 8
+// GPUs in parts of 1/21,000: 0.125, 8, "1/7".
+std::int64_t gpu_units(const boost::json::object& object, std::string_view key);
 std::int64_t instant(const std::string& text);  // "2026-11-15T09:00:00.250Z"; -1: not there
 Hash digest(std::initializer_list<std::string_view> parts);
 

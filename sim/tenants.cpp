@@ -39,7 +39,7 @@ const Instant long_ago{1'700'000'000'000};
 std::vector<TenantFacts> tenant_facts(std::uint32_t gpus) {
     std::vector<TenantFacts> facts;
     for (const Person& person : people())
-        facts.push_back({person.name, person.domain, person.guarantee_of == 0 ? -1 : 1000 * guarantee(person, gpus)});
+        facts.push_back({person.name, person.domain, person.guarantee_of == 0 ? -1 : 21'000 * guarantee(person, gpus)});
     return facts;
 }
 

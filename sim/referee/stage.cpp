@@ -11,9 +11,9 @@ namespace {
 constexpr const char* model = "any";
 constexpr Instant now{1'800'000'000'000};
 
-Gpus gpus_of(int parts) { return Gpus{Gpus::whole(parts).thousandths / parts_of_gpu}; }
+Gpus gpus_of(int parts) { return Gpus{Gpus::whole(parts).units / parts_of_gpu}; }
 double parts_of(std::int64_t units) {
-    return static_cast<double>(units) * parts_of_gpu / static_cast<double>(Gpus::whole(1).thousandths);
+    return static_cast<double>(units) * parts_of_gpu / static_cast<double>(Gpus::whole(1).units);
 }
 std::optional<Duration> minutes(int count) {
     return count == none ? std::nullopt : std::optional{Duration{count * std::int64_t{60'000}}};
@@ -53,7 +53,7 @@ Mechanism mechanism_of(const Work& work) {
     return work.time_sliced ? Mechanism::time_slicing : Mechanism::mps;
 }
 
-std::int64_t share_of(const Work& work) { return gpus_of(work.share).thousandths; }
+std::int64_t share_of(const Work& work) { return gpus_of(work.share).thousandths(); }
 
 sched::TaskNeed need_of(const Work& work) {
     sched::Want want{.model = model, .profile_name = {}};

@@ -13,7 +13,10 @@ TEST(Quantity, reads_what_people_write_and_prints_the_shortest_form) {
     struct Row {
         std::string_view text, printed;
     };
-    for (const Row& row : {Row{"8", "8"}, Row{"0.5", "0.5"}, Row{"0.125", "0.125"}, Row{"1.50", "1.5"}, Row{"0", "0"}})
+    for (const Row& row :
+         {Row{"8", "8"}, Row{"0.5", "0.5"}, Row{"0.125", "0.125"}, Row{"1.50", "1.5"}, Row{"0", "0"}, Row{"1/7", "1/7"},
+          Row{"2/14", "1/7"}, Row{"8/7", "8/7"}, Row{"7/7", "1"}, Row{"1/8", "0.125"}, Row{"1/3", "1/3"},
+          Row{"0/7", "0"}, Row{"1/21000", "1/21000"}, Row{"42/14", "3"}})
         EXPECT_EQ(print(parse_gpus(row.text).value()), row.printed) << row.text;
     for (const Row& row : {Row{"2.40", "2.4"}, Row{"0", "0"}, Row{"-8", "-8"}, Row{"-0.000000001", "-0.000000001"},
                            Row{"9223372036.854775807", "9223372036.854775807"}})
@@ -29,8 +32,32 @@ TEST(Quantity, reads_what_people_write_and_prints_the_shortest_form) {
         EXPECT_EQ(print(parse_instant(row.text).value()), row.printed) << row.text;
 }
 
+TEST(Quantity, every_count_of_gpu_units_reads_back_as_it_prints) {
+    for (std::int64_t units = 0; units <= 3 * gpu_unit; ++units)
+        ASSERT_EQ(parse_gpus(print(Gpus{units})).value().units, units) << print(Gpus{units});
+}
+
+TEST(Quantity, sevenths_eighths_thirds_and_thousandths_of_a_gpu_are_exact) {
+    EXPECT_EQ(parse_gpus("1/7")->units * 7, gpu_unit);
+    EXPECT_EQ(parse_gpus("0.125")->units * 8, gpu_unit);
+    EXPECT_EQ(parse_gpus("1/3")->units * 3, gpu_unit);
+    EXPECT_EQ(parse_gpus("0.001")->units * 1000, gpu_unit);
+    EXPECT_LT(parse_gpus("1/7").value(), parse_gpus("0.143").value());
+}
+
+TEST(Quantity, prints_gpus_as_decimals_for_readers_without_fractions) {
+    EXPECT_EQ(print_decimal(Gpus::of_thousandths(2'500)), "2.5");
+    EXPECT_EQ(print_decimal(Gpus{gpu_unit / 7}), "0.142857143");
+    EXPECT_EQ(print_decimal(Gpus{gpu_unit * 8 / 3}), "2.666666667");
+    EXPECT_EQ(print_decimal(Gpus{1}), "0.000047619");
+}
+
 TEST(Quantity, refuses_what_it_cannot_hold_exactly) {
-    for (const char* text : {"", "x", "-1", "0.0001", "1e3", ".5", "1.", "9223372036854775807", "1 "})
+    for (const char* text : {"",      "x",     "-1",      "0.0001",
+                             "1e3",   ".5",    "1.",      "9223372036854775807",
+                             "1 ",    "1/11",  "1/42000", "1/0",
+                             "1/",    "/7",    "-1/7",    "1/-7",
+                             "0.5/7", "1 1/7", "1/7/1",   "9223372036854775807/7"})
         EXPECT_FALSE(parse_gpus(text)) << text;
     for (const char* text :
          {"", "-", "--1", "+1", "1e3", "1,000", "2.4000000001", ".5", "1.", "$2", "9223372037", "1 "})

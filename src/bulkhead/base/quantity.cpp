@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -65,12 +66,25 @@ std::optional<std::int64_t> scaled_decimal(std::string_view text, std::int64_t s
     return sum;
 }
 
+// "3/7" times scale, exactly, or nothing.
+std::optional<std::int64_t> scaled_fraction(std::string_view text, std::int64_t scale) {
+    const std::size_t slash = text.find('/');
+    if (slash == std::string_view::npos) return std::nullopt;
+    const auto numerator = integer(text.substr(0, slash)), denominator = integer(text.substr(slash + 1));
+    if (!numerator || !denominator || *denominator == 0) return std::nullopt;
+    const std::int64_t common = std::gcd(*denominator, scale);
+    if (*numerator % (*denominator / common) != 0) return std::nullopt;
+    return multiplied(*numerator / (*denominator / common), scale / common);
+}
+
 }  // namespace
 
 Result<Gpus> parse_gpus(std::string_view text) {
-    if (const auto value = scaled_decimal(text, 1000)) return Gpus{*value};
+    if (const auto value = scaled_decimal(text, gpu_unit)) return Gpus{*value};
+    if (const auto value = scaled_fraction(text, gpu_unit)) return Gpus{*value};
     return fail(Code::invalid, fmt::format("\"{}\" is not a number of GPUs", text),
-                "write a count with at most three decimals: 8, 0.5, 0.125");
+                "write a count with at most three decimals (8, 0.5, 0.125), or a fraction whose denominator divides "
+                "21,000 (1/7, 8/3)");
 }
 
 Result<ByteSize> parse_byte_size(std::string_view text) {
@@ -146,13 +160,25 @@ Result<Money> parse_money(std::string_view text) {
 }
 
 std::string print(Gpus value) {
-    std::string out = fmt::format("{}", value.thousandths / 1000);
-    if (const std::int64_t rest = value.thousandths % 1000; rest != 0) {
+    if (!value.is_decimal()) {
+        const std::int64_t common = std::gcd(value.units, gpu_unit);
+        return fmt::format("{}/{}", value.units / common, gpu_unit / common);
+    }
+    std::string out = fmt::format("{}", value.thousandths() / 1000);
+    if (const std::int64_t rest = value.thousandths() % 1000; rest != 0) {
         std::string decimals = fmt::format("{:03}", rest);
         decimals.erase(decimals.find_last_not_of('0') + 1);
         out += "." + decimals;
     }
     return out;
+}
+
+std::string print_decimal(Gpus value) {
+    if (value.is_decimal()) return print(value);
+    const std::int64_t rest = value.units % gpu_unit * 1'000'000'000;
+    std::string decimals = fmt::format("{:09}", (rest + gpu_unit / 2) / gpu_unit);
+    decimals.erase(decimals.find_last_not_of('0') + 1);
+    return fmt::format("{}.{}", value.units / gpu_unit, decimals);
 }
 
 std::string print(Money value) {

@@ -1,5 +1,5 @@
-// Quantities with units, exact: half a GPU is 500 thousandths, 10Gi is a count of bytes, 2h a count of milliseconds.
-// Parsing and printing are inverse: print(parse(text)) is the shortest text that means the same.
+// Quantities with units, exact: half a GPU is 10,500 units of 1/21,000, 10Gi is a count of bytes, 2h a count of
+// milliseconds. Parsing and printing are inverse: print(parse(text)) is the shortest text that means the same.
 #pragma once
 
 #include <compare>
@@ -11,13 +11,22 @@
 
 namespace bulkhead {
 
-// GPUs in thousandths: "8", "0.5", "0.125".
+// The smallest part of a GPU that is counted is 1/21,000: 1/7, 1/8, 1/6, 1/3 and 1/1000 of a GPU are whole numbers of
+// it.
+inline constexpr std::int64_t gpu_unit = 21'000;
+
+// GPUs: "8", "0.5", "0.125", "1/7", "8/7". Text is decimal where three decimals suffice, else a fraction in lowest
+// terms.
 struct Gpus {
-    std::int64_t thousandths{};
-    static constexpr Gpus whole(std::int64_t count) { return {count * 1000}; }
+    std::int64_t units{};  // of 1 / gpu_unit of a GPU
+    static constexpr Gpus whole(std::int64_t count) { return {count * gpu_unit}; }
+    static constexpr Gpus of_thousandths(std::int64_t count) { return {count * (gpu_unit / 1000)}; }
+    constexpr std::int64_t thousandths() const { return units / (gpu_unit / 1000); }  // rounded towards zero
+    constexpr bool is_decimal() const { return units % (gpu_unit / 1000) == 0; }      // exact in thousandths
     friend constexpr auto operator<=>(Gpus, Gpus) = default;
-    friend constexpr Gpus operator+(Gpus a, Gpus b) { return {a.thousandths + b.thousandths}; }
+    friend constexpr Gpus operator+(Gpus a, Gpus b) { return {a.units + b.units}; }
 };
+static_assert(gpu_unit % 1000 == 0 && gpu_unit % 7 == 0 && gpu_unit % 8 == 0 && gpu_unit % 3 == 0);
 
 // Bytes: "10Gi", "512Mi", "80G", "1000". Binary suffixes Ki Mi Gi Ti Pi, decimal k M G T P, as in Kubernetes.
 struct ByteSize {
@@ -54,6 +63,7 @@ Result<Instant> parse_instant(std::string_view text);
 Result<Money> parse_money(std::string_view text);
 
 std::string print(Gpus value);
+std::string print_decimal(Gpus value);  // for readers that take decimals alone: nine digits after the point, rounded
 std::string print(ByteSize value);
 std::string print(Duration value);
 std::string print(Instant value);

@@ -37,8 +37,8 @@ public:
         list("tenants", played.tenants, [&](const auto& each) {
             json_.begin_object();
             json_.member("tenant", answer_.scene.tenants[at++].name);
-            number("held", each.held);
-            number("due", each.due);
+            json_.member("held", each.held);
+            json_.member("due", each.due);
             json_.end_object();
         });
         json_.end_object();
@@ -52,11 +52,6 @@ private:
         json_.begin_array();
         for (const T& item : items) write_one(item);
         json_.end_array();
-    }
-
-    void number(std::string_view name, Gpus thousandths) {
-        json_.key(name);
-        json_.number(print(thousandths));
     }
 
     const std::string& node(std::uint32_t number) const { return answer_.scene.nodes[number].name; }
@@ -82,7 +77,7 @@ private:
                 json_.member("size", std::int64_t{first.size});
                 json_.end_object();
             }
-            number("share", Gpus{first.share});
+            json_.member("share", Gpus::of_thousandths(first.share));
         }
         if (!seat.drives.empty())
             list("drives", seat.drives, [&](std::uint16_t drive) { json_.value(std::int64_t{drive}); });
@@ -137,7 +132,7 @@ private:
         claimant(each.claimant);
         json_.member("tasks", each.tasks);
         json_.member("whole", each.whole);
-        number("lostGpuSeconds", Gpus{each.lost_gpu_ms});
+        json_.member("lostGpuSeconds", Gpus::of_thousandths(each.lost_gpu_ms));
         names("nodes", each.nodes);
         reasons(each.reasons);
         json_.member("cycle", cycle);

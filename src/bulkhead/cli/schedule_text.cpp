@@ -42,7 +42,8 @@ std::string ranges(const std::set<std::uint16_t>& indexes) {
 std::string part_of(const Seat& seat) {
     std::string text;
     if (!seat.profile.empty()) text += fmt::format("{}@{}", seat.profile, seat.start);
-    if (seat.share < 1000) text += fmt::format("{}{}", seat.profile.empty() ? "" : " ", print(Gpus{seat.share}));
+    if (seat.share < 1000)
+        text += fmt::format("{}{}", seat.profile.empty() ? "" : " ", print(Gpus::of_thousandths(seat.share)));
     return text;
 }
 
@@ -112,7 +113,7 @@ void print_evictions(std::ostream& out, const ScheduleAnswer& answer) {
         table.add({job_of(answer, each.workload).name, tenant_of(answer, each.workload), std::string{word(each.action)},
                    each.claimant == 0 ? "-" : job_of(answer, each.claimant).name, fmt::format("{}", cycle),
                    each.whole ? fmt::format("all {}", each.tasks) : fmt::format("{}", each.tasks),
-                   print(Gpus{each.lost_gpu_ms}), node_names(answer, each.nodes)});
+                   print(Gpus::of_thousandths(each.lost_gpu_ms)), node_names(answer, each.nodes)});
     table.print(out);
     for (const auto& [cycle, each] : answer.played.evictions)
         for (const Reason& reason : each.reasons)

@@ -47,8 +47,7 @@ ReadCluster read_peer(const SourceText& source, sched::PeerTree tree, std::strin
     };
     if (gpus.empty()) return wrong("how many GPUs there are is not said");
     const auto all = parse_gpus(gpus);
-    if (!all || all->thousandths > most_gpus)
-        return wrong(fmt::format("--gpus {} is no number of GPUs", gpus.substr(0, 32)));
+    if (!all || all->units > most_gpus) return wrong(fmt::format("--gpus {} is no number of GPUs", gpus.substr(0, 32)));
     return tree == sched::PeerTree::kai ? sched::read_kai_queues(source.name, source.text, *all)
                                         : sched::read_slurm_dump(source.name, source.text, *all);
 }
@@ -84,7 +83,7 @@ int shares(const SharesOptions& options, Context& context) {
     }
     SharesAnswer answer{.cluster = *std::move(cluster)};
     answer.division = sched::divide(sched::queues_of(answer.cluster), answer.cluster.all_gpus(),
-                                    options.whole ? sched::Grain::whole : sched::Grain::thousandths);
+                                    options.whole ? sched::Grain::whole : sched::Grain::fine);
     answer.fair = sched::fair_table(answer.cluster);
     if (options.output == "json")
         context.out << shares_json(answer);
@@ -123,7 +122,7 @@ void add_shares(Command program, Context& context) {
                      "In whole GPUs: floors first, then one each by largest remainder, ties to the older tenant.");
     command.footer(
         "Examples:\n"
-        "  bulkhead shares -f examples/shares/departments.yaml             shares to the thousandth of a GPU\n"
+        "  bulkhead shares -f examples/shares/departments.yaml             shares in parts of a GPU\n"
         "  bulkhead shares -f examples/shares/departments.yaml --whole     the same in whole GPUs\n"
         "  bulkhead shares -f examples/ -o json | jq '.shares'             of a fleet's manifests\n"
         "  kubectl get queues -o yaml | bulkhead shares -f - --gpus 64     of the queues of KAI\n"

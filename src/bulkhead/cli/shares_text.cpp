@@ -67,11 +67,6 @@ void write_number(JsonWriter& json, std::string_view name, const Fraction& value
         json.number(print(value));
 }
 
-void write_gpus(JsonWriter& json, std::string_view name, Gpus value) {
-    json.key(name);
-    json.number(print(value));
-}
-
 void write_division(JsonWriter& json, const SharesAnswer& answer) {
     json.key("shares");
     json.begin_object();
@@ -81,18 +76,18 @@ void write_division(JsonWriter& json, const SharesAnswer& answer) {
         json.key(tenant.name);
         json.begin_object();
         if (!tenant.parent.empty()) json.member("parent", tenant.parent);
-        write_gpus(json, "guarantee", tenant.guarantee);
-        if (tenant.limit) write_gpus(json, "limit", *tenant.limit);
+        json.member("guarantee", tenant.guarantee);
+        if (tenant.limit) json.member("limit", *tenant.limit);
         json.member("weight", tenant.weight);
         json.member("overQuotaPriority", tenant.overQuotaPriority);
-        write_gpus(json, "request", due.request);
-        write_gpus(json, "share", due.share);
-        write_gpus(json, "own", due.own);
+        json.member("request", due.request);
+        json.member("share", due.share);
+        json.member("own", due.own);
         json.end_object();
     }
     json.end_object();
-    write_gpus(json, "gpus", answer.cluster.all_gpus());
-    write_gpus(json, "unallocated", answer.division.unallocated);
+    json.member("gpus", answer.cluster.all_gpus());
+    json.member("unallocated", answer.division.unallocated);
 }
 
 void write_fair_tree(JsonWriter& json, const sched::FairTable& fair) {

@@ -107,7 +107,7 @@ void write_figures(JsonWriter& json, const replay::QueueingFigures& figures) {
 int print_all(const SimulateOptions& options, Context& context, const Scenario& scenario,
               const std::vector<QueueingLine>& lines, const std::string& about) {
     if (!options.page.empty()) {
-        const auto written = write_page(options.page, replay::queueing_page(lines, scenario.thousandths(), about));
+        const auto written = write_page(options.page, replay::queueing_page(lines, scenario.units(), about));
         if (!written) return complain(context, could_not, written.error());
     }
     if (options.output == "table") {
@@ -200,7 +200,7 @@ int simulate_mix(const SimulateOptions& options, Context& context) {
     if (!scenario) return complain(context, bad_input, scenario.error());
     const std::string about = fmt::format(
         "{}: {} jobs on {} nodes of {} GPUs in all, seed {}; {} tenants; a wipe takes {}.", title_of(options.mix),
-        run.jobs, run.nodes, print(Gpus{scenario->thousandths()}), run.seed, scenario->tenants.size(), options.wipe);
+        run.jobs, run.nodes, print(Gpus{scenario->units()}), run.seed, scenario->tenants.size(), options.wipe);
     return compare(options, context, *scenario, about, [](QueuePolicy, const replay::QueueingSettings&) {
         return Result<std::vector<Duration>>{std::vector<Duration>{}};
     });

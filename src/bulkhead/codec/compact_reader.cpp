@@ -48,7 +48,8 @@ private:
             case Shape::Type::word:
                 return word(shape, to);
             case Shape::Type::gpus:
-                return quantity(decimal(), rule, parse_gpus, &Gpus::thousandths, *static_cast<Gpus*>(to));
+                return quantity(rest_.starts_with('"') ? quoted() : decimal(), rule, parse_gpus, &Gpus::units,
+                                *static_cast<Gpus*>(to));
             case Shape::Type::money:
                 return quantity(quoted(), rule, parse_money, &Money::nano, *static_cast<Money*>(to));
             case Shape::Type::byte_size:

@@ -32,7 +32,7 @@ GpuWorkload some_work() {
     work.metadata = {.name = "w", .labels = {{"a", "b"}, {"c", "d"}}, .annotations = {{"quote", "\"\\\n\t/"}}};
     work.spec.tenant = "acme";
     work.spec.tasks = 12;
-    work.spec.gpu.fraction = Gpus{250};
+    work.spec.gpu.fraction = Gpus::of_thousandths(250);
     work.spec.gpu.models = {"h100", "b200"};
     work.spec.memory = ByteSize{10LL << 30};
     work.spec.preemptible = false;
@@ -46,13 +46,29 @@ GpuLease some_lease() {
     lease.metadata.name = "lease-0";
     lease.spec = {.tenant = "acme", .workload = "w", .mechanism = Mechanism::mig};
     lease.spec.slices = {{"n", 0, "1g.10gb", 2}, {"n", 1, "", 0, 500}};
-    lease.status = GpuLeaseStatus{.gpus = Gpus{1500}, .activeAt = Instant{1'800'000'000'000}};
+    lease.status = GpuLeaseStatus{.gpus = Gpus::of_thousandths(1500), .activeAt = Instant{1'800'000'000'000}};
     return lease;
 }
 
 TEST(CompactReader, takes_what_we_write) {
     EXPECT_EQ(the_short_way<GpuWorkload>(to_compact_json(some_work())), some_work());
     EXPECT_EQ(the_short_way<GpuLease>(to_compact_json(some_lease())), some_lease());
+}
+
+TEST(CompactReader, reads_gpus_that_are_no_decimal_and_those_that_older_rows_hold) {
+    GpuLease lease = some_lease();
+    lease.status->gpus = Gpus{gpu_unit * 8 / 7};
+    const std::string text = to_compact_json(lease);
+    EXPECT_NE(text.find(R"("gpus":"8/7")"), std::string::npos) << text;
+    EXPECT_EQ(the_short_way<GpuLease>(text), lease);
+    EXPECT_EQ(the_strict_way<GpuLease>(text), lease);
+    // Before sevenths were exact, a lease of one was stored as 143 thousandths; in quotes it means the same.
+    for (const std::string_view old : {"0.143", "\"0.143\""}) {
+        const std::string row = std::string{text}.replace(text.find("\"8/7\""), 5, old);
+        ASSERT_TRUE(the_short_way<GpuLease>(row)) << row;
+        EXPECT_EQ(the_short_way<GpuLease>(row)->status->gpus, Gpus::of_thousandths(143));
+        EXPECT_EQ(the_strict_way<GpuLease>(row)->status->gpus, Gpus::of_thousandths(143));
+    }
 }
 
 TEST(CompactReader, gives_up_on_what_it_does_not_know_for_certain) {

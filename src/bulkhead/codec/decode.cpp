@@ -50,7 +50,7 @@ public:
             case Shape::Type::word:
                 return word(node, path, shape, to);
             case Shape::Type::gpus:
-                return quantity(node, path, shape, rule, parse_gpus, &Gpus::thousandths, *static_cast<Gpus*>(to));
+                return quantity(node, path, shape, rule, parse_gpus, &Gpus::units, *static_cast<Gpus*>(to));
             case Shape::Type::money:
                 return quantity(node, path, shape, rule, parse_money, &Money::nano, *static_cast<Money*>(to));
             case Shape::Type::byte_size:

@@ -36,7 +36,7 @@ TEST(Decode, takes_quantities_as_people_write_them) {
     const ReadText read = read_documents("f", "fraction: 0.5");
     std::vector<Diagnostic> errors;
     EXPECT_TRUE(decode(*read.documents[0].root, "f", gpu, errors));
-    EXPECT_EQ(gpu.fraction, Gpus{500});
+    EXPECT_EQ(gpu.fraction, Gpus::of_thousandths(500));
 }
 
 TEST(Decode, says_what_is_wrong_with_a_value_and_what_to_write) {

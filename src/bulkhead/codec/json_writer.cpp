@@ -97,6 +97,13 @@ void JsonWriter::value(std::string_view text) {
     append_quoted(text_, text);
 }
 
+void JsonWriter::value(Gpus gpus) {
+    if (gpus.is_decimal())
+        scalar(print(gpus));
+    else
+        value(print(gpus));
+}
+
 void JsonWriter::scalar(std::string_view text) {
     separate();
     text_ += text;

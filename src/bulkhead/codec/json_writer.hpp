@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "bulkhead/base/quantity.hpp"
+
 namespace bulkhead {
 
 enum class JsonLayout : std::uint8_t { indented, compact };
@@ -29,6 +31,7 @@ public:
     void value(std::int64_t number) { scalar(std::to_string(number)); }
     void value(int number) { value(std::int64_t{number}); }
     void value(unsigned number) { value(std::int64_t{number}); }
+    void value(Gpus gpus);  // a number; where it takes a fraction, text: 0.5, "1/7"
     void null() { scalar("null"); }
     // A number already in JSON's own spelling, such as "0.5".
     void number(std::string_view spelled) { scalar(spelled); }

@@ -62,7 +62,7 @@ spec:
     const GpuWorkloadSpec& spec = loaded.snapshot.workloads[0].spec;
     EXPECT_EQ(spec.tenant, "acme");
     EXPECT_EQ(spec.tasks, 4);
-    EXPECT_EQ(spec.gpu.fraction, Gpus{500});
+    EXPECT_EQ(spec.gpu.fraction, Gpus::of_thousandths(500));
     EXPECT_EQ(spec.gpu.mechanism, Mechanism::mps);
     EXPECT_EQ(spec.memory, ByteSize{10LL << 30});
     EXPECT_EQ(spec.duration, Duration{5'400'000});
@@ -70,7 +70,7 @@ spec:
     EXPECT_THAT(spec.slo.resources, ElementsAre(Aspect::sm, Aspect::l2));
     EXPECT_EQ(spec.preemptible, false);
     ASSERT_EQ(loaded.snapshot.tenants.size(), 1u);
-    EXPECT_EQ(loaded.snapshot.tenants[0].spec.quota.limit, Gpus{16'500});
+    EXPECT_EQ(loaded.snapshot.tenants[0].spec.quota.limit, Gpus::of_thousandths(16'500));
 }
 
 TEST(Load, reports_every_typo_of_a_file_with_its_place) {

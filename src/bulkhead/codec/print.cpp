@@ -40,7 +40,7 @@ void write_json_value(JsonWriter& out, const Shape& shape, const void* value) {
         case Shape::Type::text:
             return out.value(as<std::string>(value));
         case Shape::Type::gpus:
-            return out.number(spelled(shape, value));
+            return out.value(as<Gpus>(value));
         case Shape::Type::optional:
             return shape.size(value) == 0 ? out.null() : write_json_value(out, *shape.inner, shape.item(value, 0));
         case Shape::Type::list:

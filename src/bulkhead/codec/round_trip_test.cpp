@@ -119,7 +119,7 @@ void fill(const Shape& shape, const Rule& rule, void* to) {
             shape.set_word(to, *rc::gen::inRange<std::size_t>(0, shape.words.size()));
             break;
         case Shape::Type::gpus:
-            static_cast<Gpus*>(to)->thousandths = any_number(rule, 0, most);
+            static_cast<Gpus*>(to)->units = any_number(rule, 0, most);
             break;
         case Shape::Type::money:
             static_cast<Money*>(to)->nano = any_number(rule, -most, most);

@@ -16,7 +16,7 @@ constexpr std::string_view dialect = "https://json-schema.org/draft/2020-12/sche
 std::string_view pattern_of(Shape::Type type) {
     switch (type) {
         case Shape::Type::gpus:
-            return R"(^[0-9]+(\.[0-9]{1,9})?$)";
+            return R"(^[0-9]+(\.[0-9]{1,9}|/[0-9]+)?$)";
         case Shape::Type::money:
             return R"(^-?[0-9]+(\.[0-9]{1,9})?$)";
         case Shape::Type::byte_size:
@@ -114,8 +114,10 @@ private:
         out_.key("default");
         if (shape.type == Shape::Type::truth)
             out_.value(as<bool>(fresh));
-        else if (shape.type == Shape::Type::integer || shape.type == Shape::Type::gpus)
+        else if (shape.type == Shape::Type::integer)
             out_.number(spelled(shape, fresh));
+        else if (shape.type == Shape::Type::gpus)
+            out_.value(as<Gpus>(fresh));
         else
             out_.value(spelled(shape, fresh));
     }

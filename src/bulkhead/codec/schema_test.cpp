@@ -31,7 +31,7 @@ TEST(Schema, says_of_a_field_what_reading_asks_of_it) {
     EXPECT_EQ(at(spec + "/slo/properties/level/default"), R"("soft")");
     EXPECT_EQ(at(spec + "/gpu/properties/fraction/anyOf"), R"([{"type":"number"},{"type":"string"}])");
     EXPECT_EQ(at(spec + "/gpu/properties/fraction/description"),
-              R"("A fraction of one GPU per task: 0.5. At least 0.001. At most 0.999.")");
+              R"("A fraction of one GPU per task: 0.5, 1/7. At least 0.001. At most 0.999.")");
     EXPECT_EQ(at("/properties/metadata/properties/labels/additionalProperties"), R"({"type":"string"})");
     EXPECT_EQ(at("/properties/metadata/properties/name/pattern"), R"("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")");
 }
@@ -108,7 +108,7 @@ TEST_F(SchemaInPython, accepts_what_we_print) {
     GpuWorkload workload;
     workload.metadata.name = "job";
     workload.spec.tenant = "acme";
-    workload.spec.gpu.fraction = Gpus{500};
+    workload.spec.gpu.fraction = Gpus::of_thousandths(500);
     workload.spec.memory = ByteSize{10LL << 30};
     workload.spec.duration = Duration{5'400'001};
     workload.spec.deadline = Instant{1};

@@ -70,7 +70,7 @@ struct Field {
 bool same(const Shape& shape, const void* a, const void* b);
 // The value's own text ("0.5", "10Gi", "same-tenant"), of a shape that has no parts.
 std::string spelled(const Shape& shape, const void* value);
-// A number in the base unit of the shape, in the unit people write: 999 thousandths of a GPU are "0.999".
+// A number in the base unit of the shape, in the unit people write: 10,500 units of a GPU are "0.5".
 std::string spelled_number(const Shape& shape, std::int64_t base);
 
 template <class T>

@@ -41,7 +41,7 @@ std::vector<PriceShown> prices_of(const Pricing& pricing, const Contract& contra
                                   Instant now) {
     std::vector<PriceShown> out;
     const GpuRequest& asked = workload.spec.gpu;
-    const std::int64_t each = asked.fraction ? asked.fraction->thousandths : 1000 * asked.count.value_or(1);
+    const std::int64_t each = asked.fraction ? asked.fraction->units : Gpus::whole(asked.count.value_or(1)).units;
     for (const Slice& slice : contract.slices) {
         Metered metered{.tenantClass = contract.tenantClass};
         metered.units = {{slice.model, asked.profile, contract.fraction, Gpus{each * workload.spec.tasks}}};

@@ -26,7 +26,7 @@ Core fleet(std::int64_t nodes) {
     Tenant tenant;
     tenant.metadata.name = "acme";
     tenant.spec.tenantClass = "batch";
-    tenant.spec.quota.limit = Gpus{1000};
+    tenant.spec.quota.limit = Gpus::of_thousandths(1000);
     put(Table::tenant, tenant);
     for (std::int64_t i = 0; i < nodes; ++i) {
         GpuNode node;
@@ -46,7 +46,7 @@ Core fleet(std::int64_t nodes) {
     lease.metadata.name = "lease-0";
     lease.spec = {.tenant = "acme", .workload = "holder", .mechanism = Mechanism::whole};
     lease.spec.slices.push_back({.node = "node-0"});
-    lease.status = GpuLeaseStatus{.phase = LeasePhase::active, .gpus = Gpus{1000}, .activeAt = now};
+    lease.status = GpuLeaseStatus{.phase = LeasePhase::active, .gpus = Gpus::of_thousandths(1000), .activeAt = now};
     put(Table::lease, lease);
     benchmark::DoNotOptimize(core.start(now));
     return core;

@@ -140,7 +140,7 @@ std::vector<sched::TenantFacts> tenant_facts(Core::State& state) {
         facts.domain = state.relations.domain(number);
         facts.weight = 0;
         facts.seniority = number;
-        facts.usage = state.usage[number] / 1000;
+        facts.usage = state.usage[number] / gpu_unit;
         const auto tenant = state.tenants.find(facts.name);
         if (tenant == state.tenants.end()) continue;
         const TenantSpec& spec = tenant->second.object.spec;
@@ -172,7 +172,7 @@ void age_usage(Core::State& state, Instant now, Duration half_life) {
     for (std::int64_t& usage : state.usage) usage = sched::decayed(usage, passed, half_life);
     for (const auto& [key, lease] : state.leases)
         if (lease.object.status->phase == LeasePhase::active)
-            state.usage[lease.tenant] += lease.object.status->gpus.thousandths * (passed.ms / 1000);
+            state.usage[lease.tenant] += lease.object.status->gpus.units * (passed.ms / 1000);
     state.usage_at = now;
 }
 
@@ -440,7 +440,7 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
                 if (other != workload.contract->tenant) need.excepted.push_back(state.relations.number(other));
         const GpuWorkloadSpec& spec = workload.object.spec;
         const std::int64_t tasks = tasks_within_reach(state, spec);
-        const Gpus gpus{(workload.contract->gpus.thousandths * tasks + spec.tasks - 1) / spec.tasks};
+        const Gpus gpus{(workload.contract->gpus.units * tasks + spec.tasks - 1) / spec.tasks};
         by_workload[key] = submit(workload, tenant, need, tasks, spec.minTasks.value_or(0), gpus);
         if (state.searched.contains(key)) engine.searched(by_workload[key]);
     }

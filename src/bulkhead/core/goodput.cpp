@@ -23,11 +23,11 @@ bool says(const evidence::Record& record, const std::string& name, std::string_v
 
 std::vector<GpuTime> divide_time(const GpuLeaseStatus& status, const evidence::Record& closing) {
     std::vector<GpuTime> out;
-    const auto add = [&](Fate fate, Knowledge kind, std::int64_t micros) {
-        if (micros > 0) out.push_back({fate, kind, micros});
+    const auto add = [&](Fate fate, Knowledge kind, std::int64_t unit_ms) {
+        if (unit_ms > 0) out.push_back({fate, kind, unit_ms});
     };
     const auto between = [&](Instant from, Instant to) {
-        return std::max<std::int64_t>(0, (to - from).ms) * status.gpus.thousandths;
+        return std::max<std::int64_t>(0, (to - from).ms) * status.gpus.units;
     };
     const Instant bound = status.boundAt.value_or(closing.at), ended = status.endedAt.value_or(closing.at),
                   active = status.activeAt.value_or(ended);
@@ -39,7 +39,7 @@ std::vector<GpuTime> divide_time(const GpuLeaseStatus& status, const evidence::R
     } else if (closing.detail.contains("lost-gpu-ms")) {
         const bool saved = says(closing, "lost-basis", "saved");
         const Knowledge kind = saved ? Knowledge::measurement : Knowledge::estimate;
-        const std::int64_t lost = std::clamp<std::int64_t>(number_in(closing, "lost-gpu-ms") * 1000, 0, ran);
+        const std::int64_t lost = std::clamp<std::int64_t>(number_in(closing, "lost-gpu-ms") * gpu_unit, 0, ran);
         add(Fate::kept, kind, ran - lost);
         add(Fate::lost, kind, lost);
     } else {

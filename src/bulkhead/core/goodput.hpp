@@ -31,7 +31,10 @@ constexpr auto words(Knowledge) { return std::to_array<Words>({"measurement", "e
 struct GpuTime {
     Fate fate{};
     Knowledge kind{};
-    std::int64_t micros = 0;  // millionths of a GPU-second: exact, for shares are thousandths and times milliseconds
+    std::int64_t unit_ms = 0;  // Gpus::units times milliseconds: exact
+
+    std::int64_t micros() const { return unit_ms / (gpu_unit / 1000); }  // millionths of a GPU-second, rounded down
+
     friend bool operator==(const GpuTime&, const GpuTime&) = default;
 };
 // All of it, from bound to closed; the parts add up. `closing` is the log's lease-closed record of this lease.

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 
 GpuLeaseStatus two_gpus(std::int64_t bound, std::int64_t active, std::int64_t ended) {
     return {.phase = LeasePhase::ending,
-            .gpus = {2'000},
+            .gpus = Gpus::whole(2),
             .boundAt = Instant{bound},
             .activeAt = Instant{active},
             .endedAt = Instant{ended}};
@@ -32,7 +32,7 @@ TEST(Goodput, is_what_ran_and_was_not_lost) {
     struct Row {
         std::string_view says;
         std::map<std::string, std::string> detail;
-        std::vector<GpuTime> ran;
+        std::vector<GpuTime> ran;  // in millionths of a GPU-second
     };
     const Row rows[] = {
         {"whoever deletes its work had what it wanted", {}, {{kept, measurement, 20'000'000}}},
@@ -54,6 +54,7 @@ TEST(Goodput, is_what_ran_and_was_not_lost) {
         std::vector<GpuTime> expected{{preparing, measurement, 2'000'000}};
         expected.insert(expected.end(), row.ran.begin(), row.ran.end());
         expected.push_back({ending, measurement, 6'000'000});
+        for (GpuTime& part : expected) part.unit_ms *= gpu_unit / 1000;
         EXPECT_EQ(divide_time(two_gpus(1'000, 2'000, 12'000), closed_at(15'000, row.detail)), expected) << row.says;
     }
 }
@@ -62,8 +63,8 @@ TEST(Goodput, a_lease_that_never_became_active_has_none) {
     GpuLeaseStatus status = two_gpus(1'000, 0, 4'000);
     status.activeAt.reset();
     EXPECT_THAT(divide_time(status, closed_at(5'000, {})),
-                ElementsAre(GpuTime{Fate::preparing, Knowledge::measurement, 6'000'000},
-                            GpuTime{Fate::ending, Knowledge::measurement, 2'000'000}));
+                ElementsAre(GpuTime{Fate::preparing, Knowledge::measurement, 6'000 * gpu_unit},
+                            GpuTime{Fate::ending, Knowledge::measurement, 2'000 * gpu_unit}));
 }
 
 TEST(Goodput, parts_add_up_to_the_whole) {
@@ -72,13 +73,13 @@ TEST(Goodput, parts_add_up_to_the_whole) {
         const std::int64_t bound = rng.between(0, 1'000'000), active = bound + rng.between(0, 100'000),
                            ended = active + rng.between(0, 10'000'000), closed = ended + rng.between(0, 100'000);
         GpuLeaseStatus status = two_gpus(bound, active, ended);
-        status.gpus = {rng.between(1, 16'000)};
+        status.gpus = {rng.between(1, 16 * gpu_unit)};
         std::map<std::string, std::string> detail;
         if (rng.chance(500)) detail["lost-gpu-ms"] = std::to_string(rng.between(0, 20'000'000));
         if (rng.chance(200)) detail["exit-status"] = std::to_string(rng.between(0, 255));
         std::int64_t sum = 0;
-        for (const GpuTime& part : divide_time(status, closed_at(closed, detail))) sum += part.micros;
-        EXPECT_EQ(sum, (closed - bound) * status.gpus.thousandths) << "seed " << seed;
+        for (const GpuTime& part : divide_time(status, closed_at(closed, detail))) sum += part.unit_ms;
+        EXPECT_EQ(sum, (closed - bound) * status.gpus.units) << "seed " << seed;
     }
 }
 

@@ -151,7 +151,7 @@ void count_lost_work(Turn& turn, const LeaseRun& lease, evidence::Record& record
                                                            failed->words.substr(0, failed->words.find('\n')))
                                              : "a node ended without saving";
     }
-    const std::int64_t lost_gpu_ms = lost_ms * status.gpus.thousandths / 1000;
+    const std::int64_t lost_gpu_ms = lost_ms * status.gpus.units / gpu_unit;
     history.lost.ms += lost_gpu_ms;
     record.detail["lost-gpu-ms"] = std::to_string(lost_gpu_ms);
     record.detail["lost-why"] = basis;
@@ -315,7 +315,7 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     give_program(workload.object, save_at_most(state), lease);
     // An elastic gang that did not get all of its tasks holds that much less.
     const std::int64_t asked = workload.object.spec.tasks, got = *spec.tasks;
-    const Gpus gpus{(contract.gpus.thousandths * got + asked - 1) / asked};
+    const Gpus gpus{(contract.gpus.units * got + asked - 1) / asked};
     lease.object.status = GpuLeaseStatus{.phase = LeasePhase::preparing, .gpus = gpus, .boundAt = turn.now};
     lease.object.status->metered = metered_of(state, contract, spec);
     give_ports(turn, lease);

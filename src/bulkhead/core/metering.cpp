@@ -127,8 +127,8 @@ Metered metered_of(const Core::State& state, const Contract& contract, const Gpu
             node == state.node_names.end() ? "unknown" : gpu_model(state.nodes.at(node->second), slice.gpu);
         held[{model, slice.profile, is_shared(spec.mechanism, slice)}] += slice.share;
     }
-    for (const auto& [what, thousandths] : held)
-        out.units.push_back({std::get<0>(what), std::get<1>(what), std::get<2>(what), Gpus{thousandths}});
+    for (const auto& [what, shares] : held)
+        out.units.push_back({std::get<0>(what), std::get<1>(what), std::get<2>(what), Gpus::of_thousandths(shares)});
     return out;
 }
 

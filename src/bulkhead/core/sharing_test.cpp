@@ -46,5 +46,32 @@ TEST(Sharing, by_mps_a_gpu_is_one_tenants) {
     EXPECT_EQ(plane.gpu_of("d", "speech"), second);
 }
 
+TEST(Sharing, a_tenant_limited_to_one_gpu_runs_seven_sevenths_of_it_at_once) {
+    Plane plane{1};
+    const Answer made = plane.apply(
+        "apiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {name: vision}\nspec:\n"
+        "  class: research\n  quota: {guarantee: 1, limit: 1}\n");
+    ASSERT_TRUE(made.outcome) << made.outcome.error().what;
+    const auto ask = [&](const std::string& name) {
+        const Answer answer =
+            plane.apply(fmt::format("apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {{name: {}}}\n"
+                                    "spec: {{tenant: vision, gpu: {{profile: 1g.10gb, mechanism: mig}}}}\n",
+                                    name));
+        EXPECT_TRUE(answer.outcome) << answer.outcome.error().what;
+    };
+    for (int i = 0; i < 8; ++i) ask(fmt::format("w{}", i));
+    plane.settle();
+    int running = 0;
+    for (int i = 0; i < 8; ++i) {
+        const GpuWorkload work = plane.workload(fmt::format("w{}", i));
+        if (work.status->phase != WorkloadPhase::running) continue;
+        ++running;
+        EXPECT_EQ(print(plane.find<GpuLease>(work.status->lease).status->gpus), "1/7");
+    }
+    EXPECT_EQ(running, 7) << "seven sevenths are one GPU, and the eighth is beyond the limit";
+    plane.restart(2);
+    EXPECT_EQ(plane.workload("w0").status->phase, WorkloadPhase::running) << "a stored \"1/7\" is read back";
+}
+
 }  // namespace
 }  // namespace bulkhead

@@ -146,7 +146,7 @@ struct Core::State {
     std::map<std::pair<std::string, std::string>, std::string> corrections;  // by lease and id: what each says
     std::vector<sched::Promise> promises;  // room that is kept for workloads, by their keys
     std::set<Key> searched;  // workloads for whom others were looked for in vain, while not all could be looked for
-    std::vector<std::int64_t> usage;  // thousandths of GPU-seconds by tenant number, as far as they still count
+    std::vector<std::int64_t> usage;  // Gpus::units times seconds, by tenant number, as far as they still count
     Instant usage_at;                 // as of when
     sched::Relations relations;
     std::vector<sched::Node> fleet;  // by order of `nodes`

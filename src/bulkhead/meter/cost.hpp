@@ -26,13 +26,13 @@ static_assert(round_half_even(-3, 2) == -2 && round_half_even(5, 3) == 2 && roun
 // So much of one kind of unit, for so long, at so much an hour.
 struct Span {
     std::int64_t ms = 0;
-    Gpus units;  // thousandths of units
+    Gpus units;
     Money per_hour;
 };
 constexpr Wide unrounded_base(const Span& span) {  // in 1 / base_denominator
-    return Wide{span.ms} * span.units.thousandths * span.per_hour.nano;
+    return Wide{span.ms} * span.units.units * span.per_hour.nano;
 }
-inline constexpr Wide base_denominator = ms_per_hour * 1000;
+inline constexpr Wide base_denominator = ms_per_hour * gpu_unit;
 
 constexpr Wide base_cost(const Span& span) { return round_half_even(unrounded_base(span), base_denominator); }
 // Of the unrounded base, so that nothing is rounded twice.
@@ -47,6 +47,9 @@ Wide rounded_to_minor(Wide nano, std::string_view currency);
 
 // over / 10^decimals, exactly, without zeros at the end: "8", "0.288", "-0.000000001".
 std::string print_decimal(Wide over, int decimals);
+// Gpus::units times milliseconds, as units times milliseconds or seconds: nine decimals at most, rounded.
+std::string print_unit_ms(Wide unit_ms);
+std::string print_unit_seconds(Wide unit_ms);
 inline std::string print_amount(Wide nano) { return print_decimal(nano, 9); }
 
 }  // namespace bulkhead::meter

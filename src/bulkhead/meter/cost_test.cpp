@@ -21,14 +21,17 @@ TEST(Cost, each_amount_is_rounded_once_half_to_even) {
 }
 
 TEST(Cost, a_quarter_of_a_gpu_costs_a_quarter) {
-    EXPECT_EQ(base_cost({.ms = 3'600'000, .units = {250}, .per_hour = {2'400'000'000}}), 600'000'000);
-    EXPECT_EQ(base_cost({.ms = 1, .units = {1}, .per_hour = {1'800'000'000}}), 0) << "half of a billionth, and even";
-    EXPECT_EQ(base_cost({.ms = 3, .units = {1}, .per_hour = {1'800'000'000}}), 2) << "one and a half";
+    EXPECT_EQ(base_cost({.ms = 3'600'000, .units = Gpus::of_thousandths(250), .per_hour = {2'400'000'000}}),
+              600'000'000);
+    EXPECT_EQ(base_cost({.ms = 1, .units = Gpus::of_thousandths(1), .per_hour = {1'800'000'000}}), 0)
+        << "half of a billionth, and even";
+    EXPECT_EQ(base_cost({.ms = 3, .units = Gpus::of_thousandths(1), .per_hour = {1'800'000'000}}), 2)
+        << "one and a half";
 }
 
 TEST(Cost, the_largest_row_there_can_be_does_not_overflow) {
     // A day of a million GPUs at a million an hour, with a surcharge of a thousand percent.
-    const Span span{.ms = 86'400'000, .units = {1'000'000'000}, .per_hour = {1'000'000'000'000'000}};
+    const Span span{.ms = 86'400'000, .units = Gpus::whole(1'000'000), .per_hour = {1'000'000'000'000'000}};
     EXPECT_EQ(print_amount(base_cost(span)), "24000000000000");
     EXPECT_EQ(print_amount(surcharge_cost(span, 1000)), "240000000000000");
 }

@@ -25,7 +25,7 @@ std::string_view thing(const Charge& charge) { return charge.units->profile.empt
 
 std::string amount(const Charge& charge, const FocusWords&) { return print_amount(charge.amount); }
 
-Wide unit_ms(const Charge& charge) { return Wide{charge.time.ms()} * charge.units->units.thousandths; }
+Wide unit_ms(const Charge& charge) { return Wide{charge.time.ms()} * charge.units->units.units; }
 
 // Hours of units to nine decimals; what is billed is computed from milliseconds, not from this.
 std::string pricing_quantity(const Charge& charge, const FocusWords&) {
@@ -44,7 +44,7 @@ std::string sku(const Charge& charge) { return is_metered(charge) ? sku_of(*char
 std::string description(const Charge& charge, const FocusWords&) {
     switch (charge.kind) {
         case ChargeKind::usage:
-            return fmt::format("{} of {}{}{}{} for {}", print(charge.units->units), charge.units->model,
+            return fmt::format("{} of {}{}{}{} for {}", print_decimal(charge.units->units), charge.units->model,
                                charge.units->profile.empty() ? "" : " ", charge.units->profile,
                                charge.units->shared ? ", shared" : "", charge.entry->workload);
         case ChargeKind::surcharge:
@@ -117,7 +117,7 @@ constexpr std::array focus_columns{
     FocusColumn{"ChargePeriodEnd", [](const Charge& c, const FocusWords&) { return print(c.time.to); }},
     FocusColumn{"ConsumedQuantity",
                 [](const Charge& c, const FocusWords&) {
-                    return is_metered(c) ? print_decimal(unit_ms(c), 6) : std::string{};
+                    return is_metered(c) ? print_unit_seconds(unit_ms(c)) : std::string{};
                 }},
     FocusColumn{"ConsumedUnit",
                 [](const Charge& c, const FocusWords&) {

@@ -48,7 +48,7 @@ inline UsageRow any_lease(const Pricing& pricing, int number) {
     for (const char* model : {"h100", "h200"})  // each kind of unit once, as the core counts them
         if (any(0, 2) != 0)
             metered.units.push_back(
-                {model, *rc::gen::element<std::string>("", "3g.40gb"), any(0, 1) == 1, Gpus{any(1, 16'000)}});
+                {model, *rc::gen::element<std::string>("", "3g.40gb"), any(0, 1) == 1, Gpus{any(1, 16 * gpu_unit)}});
     if (metered.units.empty()) metered.units.push_back({"h100", "", false, Gpus::whole(8)});
     if (metered.compliance != Compliance::off)
         for (std::int64_t i = any(0, 3); i > 0; --i) {  // in any order, overlapping, before and after the lease

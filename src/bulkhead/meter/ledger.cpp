@@ -36,7 +36,7 @@ std::uint32_t Ledger::number_of(Terms terms) {
     fmt::format_to(out, "{}\n{}\n{}\n{}\n{} {} {}", terms.tenant, terms.account, terms.tenant_class, terms.currency,
                    static_cast<int>(terms.mechanism), terms.known_mechanism, static_cast<int>(terms.compliance));
     for (const MeteredUnits& units : terms.units)
-        fmt::format_to(out, "\nu{} {} {} {}", units.units.thousandths, units.shared, units.model, units.profile);
+        fmt::format_to(out, "\nu{} {} {} {}", units.units.units, units.shared, units.model, units.profile);
     for (const Rate& rate : terms.rates) {
         fmt::format_to(out, "\nr{} {} {}", rate.from.ms, rate.surchargePercent, rate.list);
         for (const RatedUnits& price : rate.prices) fmt::format_to(out, " {}={}", price.units, price.perHour.nano);

@@ -242,7 +242,7 @@ TEST(Ledger, rows_from_before_there_were_prices_are_counted_and_not_billed) {
     ASSERT_EQ(said.lines.size(), 1u);
     EXPECT_EQ(said.lines[0].ms, 3'600'000);
     EXPECT_EQ(said.lines[0].unpriced_ms, 3'600'000);
-    EXPECT_EQ(said.lines[0].unit_ms, Wide{1500} * 3'600'000);
+    EXPECT_EQ(said.lines[0].unit_ms, Wide{1500} * 3'600'000 * gpu_unit / 1000);
     EXPECT_TRUE(said.totals.empty());
     ASSERT_EQ(said.findings.size(), 1u);
     EXPECT_THAT(said.findings[0], HasSubstr("without a price"));

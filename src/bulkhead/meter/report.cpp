@@ -87,7 +87,7 @@ private:
     void add(Line& line, const Ledger::Terms& terms, const Piece& piece, const Span& span, const RatedUnits* price,
              bool open) {
         line.ms += span.ms;
-        line.unit_ms += Wide{span.ms} * span.units.thousandths;
+        line.unit_ms += Wide{span.ms} * span.units.units;
         if (piece.covered) line.covered_ms += span.ms;
         if (terms.compliance != Compliance::off && !piece.covered) line.degraded_ms += span.ms;
         if (open && !is_over({day_of(piece.time.from).ms + ms_per_day}, question_.now)) line.open_ms += span.ms;

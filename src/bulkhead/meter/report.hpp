@@ -55,7 +55,7 @@ struct Line {
     std::string tenant, tenant_class, mechanism, model, profile, lease, currency;
     bool shared = false;
     std::int64_t leases = 0, ms = 0;               // of lease time
-    Wide unit_ms = 0;                              // thousandths of units, times milliseconds
+    Wide unit_ms = 0;                              // Gpus::units times milliseconds
     std::int64_t covered_ms = 0, degraded_ms = 0;  // under compliance mode: with evidence, and without
     std::int64_t unpriced_ms = 0, open_ms = 0;
     Wide base = 0, surcharge = 0, corrections = 0;

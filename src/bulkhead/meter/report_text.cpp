@@ -26,7 +26,7 @@ std::string report_json(const Report& report) {
         if (!line.lease.empty()) out.member("lease", line.lease);
         out.member("leases", line.leases);
         out.member("leaseMs", line.ms);
-        out.member("unitMs", print_decimal(line.unit_ms, 3));
+        out.member("unitMs", print_unit_ms(line.unit_ms));
         out.member("coveredMs", line.covered_ms);
         out.member("degradedMs", line.degraded_ms);
         out.member("unpricedMs", line.unpriced_ms);
@@ -83,7 +83,7 @@ std::string report_csv(const Report& report) {
             csv.cell(text);
         csv.cell(line.shared ? "true" : "false").cell(line.lease);
         for (const std::int64_t number : {line.leases, line.ms}) csv.cell(std::to_string(number));
-        csv.cell(print_decimal(line.unit_ms, 3));
+        csv.cell(print_unit_ms(line.unit_ms));
         for (const std::int64_t number : {line.covered_ms, line.degraded_ms, line.unpriced_ms, line.open_ms})
             csv.cell(std::to_string(number));
         csv.cell(line.currency);

@@ -100,8 +100,7 @@ void check_quota(Findings& findings, const Tenant& tenant, const Subject& subjec
 // Thousandths of GPUs, stopping at the largest number instead of wrapping round to a small one.
 Gpus sum(Gpus a, Gpus b) {
     Gpus out;
-    if (__builtin_add_overflow(a.thousandths, b.thousandths, &out.thousandths))
-        return {std::numeric_limits<std::int64_t>::max()};
+    if (__builtin_add_overflow(a.units, b.units, &out.units)) return {std::numeric_limits<std::int64_t>::max()};
     return out;
 }
 

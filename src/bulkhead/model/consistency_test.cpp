@@ -245,12 +245,13 @@ TEST(Consistency, what_children_are_owed_their_parent_has) {
     expect_each({
         {"a limit may equal the guarantee",
          [](Snapshot& s) { s.tenants[0].spec.quota = {Gpus::whole(4), Gpus::whole(4), 1}; }},
-        {"a limit below the guarantee", [](Snapshot& s) { s.tenants[0].spec.quota = {Gpus::whole(4), Gpus{3500}, 1}; },
+        {"a limit below the guarantee",
+         [](Snapshot& s) { s.tenants[0].spec.quota = {Gpus::whole(4), Gpus::of_thousandths(3500), 1}; },
          "Tenant acme /spec/quota/limit", "limit of 3.5 GPUs is below its guarantee of 4"},
         {"two children together",
          [](Snapshot& s) {
              s.tenants.push_back(tenant("globex-b", "globex"));
-             s.tenants.back().spec.quota.guarantee = Gpus{500};
+             s.tenants.back().spec.quota.guarantee = Gpus::of_thousandths(500);
          },
          "Tenant globex /spec/quota/guarantee",
          "its 2 children are guaranteed 8.5 GPUs together, and it is guaranteed 8"},
@@ -283,10 +284,10 @@ TEST(Consistency, work_says_what_it_needs_once) {
     };
     expect_each({
         {"a slice instead", gpu([](auto& g) { g.count.reset(), g.profile = "1g.10gb"; })},
-        {"a fraction instead", gpu([](auto& g) { g.count.reset(), g.fraction = Gpus{500}; })},
+        {"a fraction instead", gpu([](auto& g) { g.count.reset(), g.fraction = Gpus::of_thousandths(500); })},
         {"memory instead", gpu([](auto& g) { g.count.reset(), g.memory = ByteSize{1}; })},
         {"nothing", gpu([](auto& g) { g.count.reset(); }), "GpuWorkload job /spec/gpu", "does not say how much"},
-        {"two ways", gpu([](auto& g) { g.fraction = Gpus{500}; }), "GpuWorkload job /spec/gpu",
+        {"two ways", gpu([](auto& g) { g.fraction = Gpus::of_thousandths(500); }), "GpuWorkload job /spec/gpu",
          "in 2 ways: count and fraction"},
         {"a tenant that does not exist",
          [](Snapshot& s) {

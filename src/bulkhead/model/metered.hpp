@@ -23,8 +23,8 @@ struct MeteredUnits {
         field("model", &MeteredUnits::model, "The GPU model.", Rule{.required = true});
         field("profile", &MeteredUnits::profile, "The slice's profile; empty: the whole GPU.");
         field("shared", &MeteredUnits::shared, "They are shares of units that other leases use too.");
-        field("units", &MeteredUnits::units, "How many, in thousandths.",
-              Rule{.required = true, .min = 0, .max = 1'000'000'000});
+        field("units", &MeteredUnits::units, "How many.",
+              Rule{.required = true, .min = 0, .max = 1'000'000 * gpu_unit});
     }
     friend auto operator<=>(const MeteredUnits&, const MeteredUnits&) = default;
 };

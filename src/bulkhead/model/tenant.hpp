@@ -22,7 +22,7 @@ struct DomainMembership {
     friend bool operator==(const DomainMembership&, const DomainMembership&) = default;
 };
 
-inline constexpr std::int64_t most_gpus = 1'000'000'000'000;  // in thousandths: sums of thousands of tenants stay exact
+inline constexpr std::int64_t most_gpus = 1'000'000'000 * gpu_unit;  // sums of 400,000 such numbers stay exact
 inline constexpr std::int64_t most_weight = 1'000'000, most_over_quota_priority = 1000;
 
 struct Quota {

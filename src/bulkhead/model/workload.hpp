@@ -23,7 +23,8 @@ struct GpuRequest {
         field("count", &GpuRequest::count, "Whole GPUs per task.", Rule{.min = 1, .max = 1024});
         field("profile", &GpuRequest::profile,
               "A named slice per task: a MIG profile (3g.40gb) or an AMD partition (cpx_nps4).");
-        field("fraction", &GpuRequest::fraction, "A fraction of one GPU per task: 0.5.", Rule{.min = 1, .max = 999});
+        field("fraction", &GpuRequest::fraction, "A fraction of one GPU per task: 0.5, 1/7.",
+              Rule{.min = gpu_unit / 1000, .max = gpu_unit - gpu_unit / 1000});
         field("memory", &GpuRequest::memory, "An amount of one GPU's memory per task: 10Gi.",
               Rule{.min = 1, .max = 1LL << 50});
         field("mechanism", &GpuRequest::mechanism,

@@ -30,7 +30,7 @@ struct Ask {
     bool part_of_instance = false;  // a compute instance inside a GPU instance that other tasks share
     std::int64_t priority = 0;
     std::int64_t gpus_per_task = 1;  // as many GPUs as a task touches
-    std::int64_t thousandths = 0;    // of GPUs, all tasks together: what quota counts
+    std::int64_t units = 0;          // Gpus::units, all tasks together: what quota counts
 
     constexpr bool is_fraction() const { return form == Form::fraction; }
 };
@@ -51,8 +51,8 @@ struct Circumstances {
     std::int64_t class_priority = 0;
     std::int64_t priority_grant = 0;
 
-    std::int64_t guarantee = 0;         // thousandths of GPUs
-    std::optional<std::int64_t> limit;  // thousandths of GPUs; a hard quota's guarantee is its limit
+    std::int64_t guarantee = 0;         // Gpus::units
+    std::optional<std::int64_t> limit;  // Gpus::units; a hard quota's guarantee is its limit
     EnumSet<Risk> accepts;
     std::optional<Tier> exception;  // the tier in force beside the tenants of a live exception
 };

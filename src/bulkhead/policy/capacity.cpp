@@ -16,15 +16,15 @@ namespace {
 struct Demand {
     const Tenant* tenant;
     Tier tier;
-    std::int64_t thousandths;
+    std::int64_t units;  // Gpus::units
 };
 
 std::vector<Demand> demands_of(const FleetView& fleet) {
     std::vector<Demand> demands;
     for (const Tenant& tenant : fleet.snapshot.tenants) {
-        std::int64_t own = tenant.spec.quota.guarantee.thousandths;
+        std::int64_t own = tenant.spec.quota.guarantee.units;
         for (const Tenant& child : fleet.snapshot.tenants)
-            if (child.spec.parent == tenant.metadata.name) own -= child.spec.quota.guarantee.thousandths;
+            if (child.spec.parent == tenant.metadata.name) own -= child.spec.quota.guarantee.units;
         if (own <= 0) continue;
         const Circumstances c = fleet.circumstances_of(tenant, *fleet.find_class(tenant.spec.tenantClass));
         demands.push_back({&tenant, required_tier(PeerTrust::same_tenant, c), own});
@@ -57,13 +57,13 @@ public:
     Flow(const std::vector<Demand>& demands, const FleetView& fleet)
         : demands_(demands), size_(demands.size() + fleet.pools.size() + 2), left_(size_ * size_) {
         for (std::size_t d = 0; d < demands.size(); ++d) {
-            edge(source, demand(d)) = demands[d].thousandths;
+            edge(source, demand(d)) = demands[d].units;
             for (std::size_t p = 0; p < fleet.pools.size(); ++p)
-                if (can_serve(fleet.pools[p], demands[d], fleet)) edge(demand(d), pool(p)) = demands[d].thousandths;
+                if (can_serve(fleet.pools[p], demands[d], fleet)) edge(demand(d), pool(p)) = demands[d].units;
         }
         for (std::size_t p = 0; p < fleet.pools.size(); ++p) {
             const Pool& each = fleet.pools[p];
-            edge(pool(p), sink()) = 1000 * each.gpus * static_cast<std::int64_t>(each.nodes.size());
+            edge(pool(p), sink()) = gpu_unit * each.gpus * static_cast<std::int64_t>(each.nodes.size());
         }
         while (augment()) {
         }
@@ -123,11 +123,11 @@ std::vector<Finding> unkeepable_guarantees(const Snapshot& snapshot, Instant now
     for (std::size_t d = 0; d < demands.size(); ++d) {
         if (!flow.competes(d)) continue;
         names += (names.empty() ? "" : ", ") + demands[d].tenant->metadata.name;
-        wanted += demands[d].thousandths;
+        wanted += demands[d].units;
     }
     for (std::size_t p = 0; p < fleet.pools.size(); ++p)
         if (flow.wanted(p))
-            there += 1000 * fleet.pools[p].gpus * static_cast<std::int64_t>(fleet.pools[p].nodes.size());
+            there += gpu_unit * fleet.pools[p].gpus * static_cast<std::int64_t>(fleet.pools[p].nodes.size());
 
     std::vector<Finding> findings;
     for (std::size_t d = 0; d < demands.size(); ++d) {

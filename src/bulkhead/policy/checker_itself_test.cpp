@@ -48,7 +48,7 @@ Case good_mig() {
     c.asOf = fixture::now;
     c.mechanism = Mechanism::mig;
     c.slices = {{"h100-80gb-sxm5", "1g.10gb", "16 SMs"}};
-    c.gpus = {143};
+    c.gpus = {gpu_unit / 7};
     c.tier = c.requiredTier = Tier::container;
     c.sharing = {PeerTrust::same_domain, PeerTrust::same_domain, PeerTrust::same_tenant, PeerTrust::same_tenant};
     c.handover = Handover::same_domain_only;
@@ -115,7 +115,7 @@ Case good_mps() {
     c.tenantClass = "research";
     c.mechanism = Mechanism::mps;
     c.fraction = true;
-    c.gpus = {125};
+    c.gpus = {gpu_unit / 8};
     c.sharing.instance = PeerTrust::same_tenant;
     c.slo = Slo::soft;
     c.sloResources.clear();
@@ -231,7 +231,7 @@ TEST(Checker, sees_each_of_the_eight_rules_broken) {
         {"rule 3", "a hard level on what counters show", good_mig,
          [](Case& c) { c.contract.sloResources = {Aspect::observability}; }},
         {"rule 3", "a hard level beyond the guarantee", good_mig,
-         [](Case& c) { c.tenant().quota.guarantee = c.contract.guarantee = Gpus{100}; }},
+         [](Case& c) { c.tenant().quota.guarantee = c.contract.guarantee = Gpus::of_thousandths(100); }},
         {"rule 3", "a hard level on work that may be stopped", good_mig,
          [](Case& c) { c.contract.preemptible = true; }},
         {"rule 3", "a hard level without CPU", good_mig, [](Case& c) { c.work.spec.cpu.reset(); }},
@@ -312,8 +312,8 @@ TEST(Checker, sees_class_place_gate_and_disclosure_broken) {
          [](Case& c) { c.contract.tier = *(c.work.spec.isolation.tier = Tier::vm); }},
         {"S1", "a whole GPU with a guest", good_confidential,
          [](Case& c) { c.contract.sharing.gpu = PeerTrust::same_domain; }},
-        {"Q1", "more than a hard quota", good_mig, [](Case& c) { c.contract.gpus = Gpus{8001}; }},
-        {"quota", "more than the limit", good_mps, [](Case& c) { c.tenant().quota.limit = Gpus{124}; }},
+        {"Q1", "more than a hard quota", good_mig, [](Case& c) { c.contract.gpus = Gpus::of_thousandths(8001); }},
+        {"quota", "more than the limit", good_mps, [](Case& c) { c.tenant().quota.limit = Gpus::of_thousandths(124); }},
         {"node", "no node at all", good_mig, [](Case& c) { c.contract.nodes.clear(); }},
         {"node", "a node that does not exist", good_mig, [](Case& c) { c.contract.nodes = {"atlantis"}; }},
         {"node", "a node closed to leases", good_mig, [](Case& c) { c.node().spec.unschedulable = true; }},

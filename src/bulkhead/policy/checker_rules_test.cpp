@@ -431,11 +431,12 @@ Terms Checker::terms_of(const Who& who, bool at_its_word) const {
     const std::int64_t usual = sold.priority.usual;
     terms.priority = asked.priority.value_or(at_its_word ? usual : std::min(usual, who.tenant.priorityGrant));
     terms.gpus_per_task = asked.gpu.count.value_or(1);
-    const std::int64_t slice = at_its_word ? 1000 : 0;  // how much quota a slice counts is not this checker's business
+    const std::int64_t slice =
+        at_its_word ? gpu_unit : 0;  // how much quota a slice counts is not this checker's business
     // A fraction over hardware slices takes the slice that holds it, at worst all of a GPU.
     const bool rounded = at_its_word && (over_mig(terms.mechanism) || terms.mechanism == M::amd_partition);
-    const std::int64_t each = asked.gpu.count                  ? *asked.gpu.count * 1000
-                              : asked.gpu.fraction && !rounded ? asked.gpu.fraction->thousandths
+    const std::int64_t each = asked.gpu.count                  ? *asked.gpu.count * gpu_unit
+                              : asked.gpu.fraction && !rounded ? asked.gpu.fraction->units
                                                                : slice;
     terms.gpus = {each * asked.tasks};
     return terms;

@@ -236,8 +236,8 @@ void Checker::fidelity(const Who& who, const GpuWorkload& asked, const Contract&
          "a fraction unasked, or lost");
     kept(!spec.gpu.count || contract.gpus == Gpus::whole(*spec.gpu.count * spec.tasks), "another number of GPUs");
     // A fraction may be rounded up to the slice that holds it, and then quota counts the slice.
-    kept(!spec.gpu.fraction || (contract.gpus >= Gpus{spec.gpu.fraction->thousandths * spec.tasks} &&
-                                contract.gpus <= Gpus::whole(spec.tasks)),
+    kept(!spec.gpu.fraction ||
+             (contract.gpus >= Gpus{spec.gpu.fraction->units * spec.tasks} && contract.gpus <= Gpus::whole(spec.tasks)),
          "another fraction");
     kept(contract.gpus > Gpus{}, "no GPU at all");
     kept(!spec.isolation.tier || contract.tier == *spec.isolation.tier, "another tier than asked");

@@ -124,7 +124,7 @@ Circumstances FleetView::circumstances_of(const Tenant& tenant, const TenantClas
                     .preemption = sells.preemption,
                     .class_priority = sells.priority.highest,
                     .priority_grant = spec.priorityGrant,
-                    .guarantee = spec.quota.guarantee.thousandths};
+                    .guarantee = spec.quota.guarantee.units};
     for (const Mechanism mechanism : sells.mechanisms) c.class_mechanisms.insert(mechanism);
     for (const AcceptedRisk& accepted : spec.accepts)
         if (accepted.at <= now) c.accepts.insert(accepted.risk);  // nobody has accepted what is dated tomorrow
@@ -132,7 +132,7 @@ Circumstances FleetView::circumstances_of(const Tenant& tenant, const TenantClas
     // A hard quota is never exceeded, whatever the limit says; and nobody holds more than those above may.
     if (sells.quota == QuotaModel::hard) at_most(c.guarantee);
     for (const Tenant* above = &tenant; above != nullptr; above = snapshot.find<Tenant>(above->spec.parent))
-        if (above->spec.quota.limit) at_most(above->spec.quota.limit->thousandths);
+        if (above->spec.quota.limit) at_most(above->spec.quota.limit->units);
     if (const TierException* exception = exception_of(tenant.metadata.name)) c.exception = exception->tier;
     return c;
 }

@@ -190,7 +190,7 @@ inline GpuWorkload request(Shape shape, Tier tier, Peers beside, Level level) {
             gpu.profile = slice_of(shape.mechanism);
             break;
         case Form::fraction:
-            gpu.fraction = Gpus{125};
+            gpu.fraction = Gpus::of_thousandths(125);
             break;  // an eighth: a slice of either vendor's holds it
     }
     made.spec.isolation = {tier, beside.node, beside.gpu};
@@ -207,7 +207,7 @@ inline std::string in_one_line(const GpuWorkload& work) {
     const GpuWorkloadSpec& spec = work.spec;
     const auto or_open = [](const auto& value) { return value ? word(*value) : std::string_view{"(open)"}; };
     std::string amount = spec.gpu.count      ? fmt::format("count {}", *spec.gpu.count)
-                         : spec.gpu.fraction ? fmt::format("fraction {}/1000", spec.gpu.fraction->thousandths)
+                         : spec.gpu.fraction ? fmt::format("fraction {}", print(*spec.gpu.fraction))
                          : spec.gpu.memory   ? fmt::format("memory {}", spec.gpu.memory->bytes)
                                              : fmt::format("profile {}", spec.gpu.profile);
     return fmt::format("{} {} x{}, tier {}, node {}, gpu {}, slo {}{}{}{}{}{}", or_open(spec.gpu.mechanism), amount,

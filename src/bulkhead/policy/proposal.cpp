@@ -371,7 +371,7 @@ std::vector<GpuWorkloadSpec> alternatives(const GpuWorkloadSpec& spec, const Ver
                 if (ask.form == Form::count && count != ask.gpus_per_task) with([&](auto& s) { s.gpu.count = count; });
             break;
         case Field::tasks: {
-            const std::int64_t per_task = std::max<std::int64_t>(1, ask.thousandths / spec.tasks);
+            const std::int64_t per_task = std::max<std::int64_t>(1, ask.units / spec.tasks);
             std::int64_t most = verdict.tasks_possible > 0 ? verdict.tasks_possible : spec.tasks;
             if (asker.circumstances.limit) most = std::min(most, *asker.circumstances.limit / per_task);
             if (spec.slo.level == Slo::hard) most = std::min(most, asker.circumstances.guarantee / per_task);

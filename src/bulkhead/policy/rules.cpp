@@ -49,7 +49,7 @@ void object_to_class(const Ask& ask, const Circumstances& c, Objections& out) {
     out.insert_if(!ask.preemptible && c.preemption == Preemption::always, O::preemption_always);
     out.insert_if(ask.priority > c.class_priority, O::priority_class);
     out.insert_if(ask.priority > c.priority_grant, O::priority_grant);
-    out.insert_if(c.limit && ask.thousandths > *c.limit, O::quota_limit);
+    out.insert_if(c.limit && ask.units > *c.limit, O::quota_limit);
 }
 
 void object_to_tier(const Ask& ask, const Circumstances& c, Objections& out) {
@@ -99,7 +99,7 @@ void object_to_slo(const Ask& ask, const Circumstances& c, Objections& out) {
     for (const Aspect aspect : ask.slo_resources)
         out.insert_if(entry.claims[static_cast<std::size_t>(aspect)].strength != Strength::hard, O::slo_resource);
     // Also when the amount is unknown because no board here has the slice: then it is more than nothing.
-    out.insert_if(c.guarantee < std::max<std::int64_t>(ask.thousandths, 1), O::slo_guarantee);
+    out.insert_if(c.guarantee < std::max<std::int64_t>(ask.units, 1), O::slo_guarantee);
     out.insert_if(ask.preemptible, O::slo_preemptible);
     out.insert_if(!ask.cpu_reserved, O::slo_cpu);
     out.insert_if(!ask.nic_reserved, O::slo_nic);

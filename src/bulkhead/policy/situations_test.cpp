@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
+#include "bulkhead/gpu/board.hpp"
 #include "bulkhead/policy/capacity.hpp"
 #include "bulkhead/policy/checker_test.hpp"
 #include "bulkhead/policy/compile.hpp"
 #include "bulkhead/policy/fabric_terms.hpp"
 #include "bulkhead/policy/fleet_fixture_test.hpp"
+#include "bulkhead/policy/slice.hpp"
 
 namespace bulkhead {
 
@@ -305,7 +307,7 @@ TEST(PolicySituations, less_than_a_whole_gpu_in_a_vm_is_refused_and_what_can_be_
          {.count = 1, .mechanism = Mechanism::whole}},
         {"a share of turns: the whole GPU",
          "hgx-walls",
-         {.fraction = Gpus{250}, .mechanism = Mechanism::time_slicing},
+         {.fraction = Gpus::of_thousandths(250), .mechanism = Mechanism::time_slicing},
          {.count = 1, .mechanism = Mechanism::whole}},
         {"a GPU that several leases may share: the same, shared with none",
          "hgx-walls",
@@ -398,6 +400,38 @@ TEST(PolicySituations, seven_sevenths_of_a_gpu_are_one_gpu) {
     }
 }
 
+TEST(PolicySituations, quota_counts_compute_slices_and_not_the_memory_that_comes_with_them) {
+    struct Row {
+        std::string_view model;
+        GpuRequest asked;
+        Mechanism mechanism;
+        std::string_view of_one, of_three;
+    };
+    const Row rows[] = {
+        {"h100-80gb-sxm5", {.profile = "1g.10gb"}, Mechanism::mig, "1/7", "3/7"},
+        {"h100-80gb-sxm5", {.profile = "1g.20gb"}, Mechanism::mig, "1/7", "3/7"},
+        {"h100-80gb-sxm5", {.profile = "3g.40gb"}, Mechanism::mig, "3/7", "9/7"},
+        {"h100-80gb-sxm5", {.profile = "7g.80gb"}, Mechanism::mig, "1", "3"},
+        {"h100-80gb-sxm5", {.profile = "1c.3g.40gb"}, Mechanism::mig, "1/7", "3/7"},
+        {"a30-24gb", {.profile = "1g.6gb"}, Mechanism::mig, "0.25", "0.75"},
+        {"h100-80gb-sxm5", {.fraction = Gpus{gpu_unit / 7}}, Mechanism::mig, "1/7", "3/7"},
+        {"h100-80gb-sxm5", {.fraction = Gpus{gpu_unit / 7}}, Mechanism::mps, "1/7", "3/7"},
+        {"h100-80gb-sxm5", {.memory = ByteSize{15LL << 30}}, Mechanism::mig, "1/7", "3/7"},
+        {"mi300x", {.profile = "cpx_nps1"}, Mechanism::amd_partition, "0.125", "0.375"},
+    };
+    for (const Row& row : rows) {
+        const auto facts = slice_on(silicon_of(row.model), row.asked, row.mechanism);
+        ASSERT_TRUE(facts) << row.model << " " << row.asked.profile;
+        EXPECT_EQ(print(Gpus{facts->units(1)}), row.of_one) << row.model << " " << row.asked.profile;
+        EXPECT_EQ(print(Gpus{facts->units(3)}), row.of_three) << row.model << " " << row.asked.profile;
+    }
+    // A part by bytes is rounded up: ten thousand of them never count less than the memory they take.
+    const std::int64_t mib = *silicon_of("h100-80gb-sxm5").nvidia->memory_mib;
+    const auto bytes = slice_on(silicon_of("h100-80gb-sxm5"), {.memory = ByteSize{10LL << 30}}, Mechanism::mps);
+    EXPECT_GE(bytes->units(1) * mib, gpu_unit * 10 * 1024);
+    EXPECT_LT((bytes->units(1) - 1) * mib, gpu_unit * 10 * 1024);
+}
+
 TEST(PolicySituations, a_limit_holds_for_the_tenants_below) {
     Snapshot snapshot = batch_fleet(ThreatModel::cloud, {named("hgx-walls")});
     Tenant parent;
@@ -417,7 +451,7 @@ TEST(PolicySituations, a_limit_holds_for_the_tenants_below) {
 TEST(PolicySituations, a_guarantee_the_fleet_does_not_have_is_found) {
     Snapshot snapshot = batch_fleet(ThreatModel::cloud, {named("hgx-walls")});
     EXPECT_TRUE(unkeepable_guarantees(snapshot, fixture::now).empty());
-    snapshot.tenants[0].spec.quota.guarantee = Gpus{8001};
+    snapshot.tenants[0].spec.quota.guarantee = Gpus::of_thousandths(8001);
     EXPECT_FALSE(unkeepable_guarantees(snapshot, fixture::now).empty()) << "more than there is";
     snapshot.tenants[0].spec.quota.guarantee = Gpus::whole(8);
     snapshot.tenants[2].spec.quota.guarantee = Gpus::whole(1);

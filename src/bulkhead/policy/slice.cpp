@@ -19,16 +19,6 @@ std::int64_t up(std::int64_t numerator, std::int64_t denominator) {
     return numerator / denominator + (numerator % denominator != 0 ? 1 : 0);
 }
 
-// A part is as large as the larger of its shares of compute and of memory: what it takes, nobody else can have.
-struct Share {
-    std::int64_t parts = 1, of = 1;
-    bool operator<(Share other) const { return parts * other.of < other.parts * of; }
-};
-Share share_of(const gpu::Board& board, const gpu::Profile& profile) {
-    const Share compute{profile.slices, board.slices}, memory{profile.memory_slices, board.memory_slices};
-    return std::max(compute, memory);
-}
-
 std::string known(gpu::Known number) { return number ? fmt::format("{}", *number) : "unknown"; }
 
 std::string engines_of(const gpu::Profile& profile) {
@@ -37,19 +27,20 @@ std::string engines_of(const gpu::Profile& profile) {
                        known(e.copy), known(e.decoders), known(e.encoders), known(e.jpeg), known(e.ofa));
 }
 
-// The smallest plain profile that is at least that much of the board, in compute and in memory.
+// The smallest plain profile that is at least that much of the board, in compute and in memory: the fewest compute
+// slices, then the least memory.
 const gpu::Profile* smallest_for(const gpu::Board& board, const GpuRequest& request) {
     const gpu::Profile* best = nullptr;
     for (const gpu::Profile& profile : board.profiles) {
         if (!profile.plain()) continue;
-        if (request.fraction &&
-            (std::int64_t{1000} * profile.slices < request.fraction->thousandths * board.slices ||
-             std::int64_t{1000} * profile.memory_slices < request.fraction->thousandths * board.memory_slices))
+        if (request.fraction && (gpu_unit * profile.slices < request.fraction->units * board.slices ||
+                                 gpu_unit * profile.memory_slices < request.fraction->units * board.memory_slices))
             continue;
         if (request.memory &&
             (!profile.memory_mib || (std::int64_t{*profile.memory_mib} << 20) < request.memory->bytes))
             continue;
-        if (best == nullptr || share_of(board, profile) < share_of(board, *best)) best = &profile;
+        const auto size = [](const gpu::Profile& each) { return std::pair{each.slices, each.memory_slices}; };
+        if (best == nullptr || size(profile) < size(*best)) best = &profile;
     }
     return best;
 }
@@ -101,7 +92,7 @@ std::optional<AmdSlice> amd_slice(const gpu::AmdBoard* board, const GpuRequest& 
             gpu::AmdVerdict way = gpu::judge(*board, compute, memory);
             if (way.standing == gpu::Standing::invalid) continue;
             if (!request.profile.empty() && request.profile != amd_profile(compute, memory)) continue;
-            if (request.fraction && request.fraction->thousandths * way.partitions > 1000) continue;
+            if (request.fraction && request.fraction->units * way.partitions > gpu_unit) continue;
             if (request.memory && (!way.memory_gb || *way.memory_gb * 1'000'000'000LL < request.memory->bytes))
                 continue;
             if (best && best->verdict.partitions >= way.partitions) continue;
@@ -121,7 +112,7 @@ std::optional<std::int64_t> memory_mib_of(const Silicon& silicon) {
 std::optional<SliceFacts> soft_slice(const Silicon& silicon, const GpuRequest& request) {
     if (request.fraction)
         return SliceFacts{
-            .parts = request.fraction->thousandths, .of = 1000, .per_gpu = 1000 / request.fraction->thousandths};
+            .parts = request.fraction->units, .of = gpu_unit, .per_gpu = gpu_unit / request.fraction->units};
     const auto total = memory_mib_of(silicon);
     if (!request.memory || !total) return std::nullopt;
     const std::int64_t wanted = up(request.memory->bytes, 1 << 20);  // in MiB, so that no product overflows
@@ -187,9 +178,9 @@ std::optional<SliceFacts> slice_on(const Silicon& silicon, const GpuRequest& req
             const gpu::Board* board = silicon.nvidia;
             const auto slice = mig_slice(board, request);
             if (!slice) return std::nullopt;
-            const Share share = share_of(*board, *slice->profile);
-            return SliceFacts{.parts = share.parts,
-                              .of = share.of * slice->tasks_each,
+            // Quota counts compute slices; whether the memory fits is a matter of placing.
+            return SliceFacts{.parts = slice->profile->slices,
+                              .of = board->slices * slice->tasks_each,
                               .per_gpu = slice->profile->max_instances * slice->tasks_each,
                               .grade = gpu::grade(board->basis),
                               .part_of_instance = slice->compute < slice->profile->slices};

@@ -35,8 +35,9 @@ struct SliceFacts {
     Grade grade = Grade::documented;
     bool part_of_instance = false;  // a compute instance: memory, cache and engines are shared inside the GPU instance
 
-    // What quota counts for so many tasks, rounded up once.
-    constexpr std::int64_t thousandths(std::int64_t tasks) const { return (1000 * parts * tasks + of - 1) / of; }
+    // What quota counts for so many tasks, in Gpus::units. Slices come out exact; only requests in bytes are rounded,
+    // up.
+    constexpr std::int64_t units(std::int64_t tasks) const { return (gpu_unit * parts * tasks + of - 1) / of; }
 };
 
 // Nothing when the model cannot give it: no such profile, too little memory, no MIG at all. Asked hundreds of times for

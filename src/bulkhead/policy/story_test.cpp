@@ -103,8 +103,8 @@ TenantSpec some_tenant(Chance& chance) {
         chance.of<const char*>({"frontier-training", "slo-serving", "research", "batch", "odd", "odd", "odd", "odd"}),
         chance.of({OperatorTrust::trusted, OperatorTrust::trusted, OperatorTrust::untrusted}),
         chance.of({Compliance::off, Compliance::off, chance.any<Compliance>()}), false);
-    spec.quota.guarantee = {500 * chance.below(17)};
-    if (chance.one_in(3)) spec.quota.limit = spec.quota.guarantee + Gpus{500 * chance.below(5)};
+    spec.quota.guarantee = Gpus::of_thousandths(500 * chance.below(17));
+    if (chance.one_in(3)) spec.quota.limit = spec.quota.guarantee + Gpus::of_thousandths(500 * chance.below(5));
     spec.priorityGrant = 10 * chance.below(10);
     for (const AcceptedRisk& risk : fixture::every_risk())
         if (chance.one_in(2)) spec.accepts.push_back(risk);
@@ -156,7 +156,7 @@ GpuWorkload some_request(Chance& chance) {
                                                    fixture::Level::hard_reserved, fixture::Level::hard_bare}));
     GpuWorkloadSpec& spec = work.spec;
     if (spec.gpu.count) spec.gpu.count = chance.of<std::int64_t>({1, 1, 2, 8});
-    if (spec.gpu.fraction) spec.gpu.fraction = Gpus{chance.of<std::int64_t>({1, 125, 500, 999})};
+    if (spec.gpu.fraction) spec.gpu.fraction = Gpus{chance.of<std::int64_t>({21, 2625, 3000, 10'500, 20'979})};
     if (spec.gpu.fraction && chance.one_in(4)) {
         spec.gpu.fraction.reset();
         spec.gpu.memory = ByteSize{chance.of<std::int64_t>({1, 10, 60, 500}) << 30};

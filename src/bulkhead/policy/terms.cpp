@@ -182,7 +182,7 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
                       .mechanism = ask.mechanism,
                       .fraction = ask.is_fraction(),
                       .tasks = workload.spec.tasks,
-                      .gpus = Gpus{ask.thousandths},
+                      .gpus = Gpus{ask.units},
                       .tier = ask.tier,
                       .requiredTier = required_tier(ask.share_node, asker.circumstances),
                       .slo = ask.slo,

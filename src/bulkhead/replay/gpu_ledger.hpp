@@ -21,7 +21,7 @@ public:
     void leave(const sched::TaskSeat& task, std::optional<Instant> dirty_until);
     // Which slices of it are clean now, and were not before.
     std::uint8_t wiped(std::uint32_t node, std::uint16_t gpu, Instant now);
-    std::int64_t wiping() const { return wiping_; }  // thousandths of GPUs
+    std::int64_t wiping() const { return wiping_; }  // Gpus::units
 
 private:
     struct Gpu {

@@ -129,7 +129,7 @@ public:
             want.size = static_cast<std::uint8_t>(its.memory_slices);
             want.profile_name = gpu::print(board, {profile, its.slices});
             shapes_.push_back(engine_.shape({.wants = {want}, .mechanism = Mechanism::mig}));
-            sizes_.push_back({1000 * want.size / board.memory_slices});
+            sizes_.push_back({gpu_unit * want.size / board.memory_slices});
         }
     }
 

@@ -109,7 +109,7 @@ private:
         check_span(job.cpu, "cpu", item);
         check_span(job.memory, "memory", item);
         for (const Gpus part : job.fraction)
-            if (part.thousandths % 10 != 0)
+            if (part.units % (gpu_unit / 100) != 0)
                 complain(place_of(item, "fraction"), fmt::format("fraction {} is finer than hundredths", print(part)),
                          "such as 0.25: MPS counts in percent");
         if (job.group > 0 && (job.tasks % job.group != 0 || job.groupWithin == TopologyLevel::none))

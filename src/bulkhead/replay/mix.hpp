@@ -120,7 +120,7 @@ struct MixJobs {
               Rule{.min = 0, .max = 1'000'000});
         field("gpus", &MixJobs::gpus, "Whole GPUs of one task.", Rule{.min = 1, .max = 16});
         field("fraction", &MixJobs::fraction, "The part of one GPU that a task shares under MPS, in hundredths.",
-              Rule{.min = 10, .max = 990});
+              Rule{.min = gpu_unit / 100, .max = gpu_unit * 99 / 100});
         field("profile", &MixJobs::profile, "The MIG profile of one task.");
         field("model", &MixJobs::model, "The model it insists on; empty: any.", Rule{.format = Format::name});
         field("tasks", &MixJobs::tasks, "Tasks that start together.", Rule{.min = 1, .max = 4096});
@@ -143,7 +143,7 @@ struct MixJobs {
 struct FleetMix {
     static constexpr std::string_view kind = "FleetMix";
     static constexpr std::string_view about = "What a fleet is made of, and what is asked of it.";
-    Gpus full{900};
+    Gpus full = Gpus::of_thousandths(900);
     Gpus dirty, quarantined;
     MixTenants tenants;
     MixTopology topology;
@@ -152,11 +152,11 @@ struct FleetMix {
 
     static constexpr void describe(auto&& field) {
         field("full", &FleetMix::full, "The part of all GPUs that is in use while decisions are measured.",
-              Rule{.min = 1, .max = 1000});
+              Rule{.min = gpu_unit / 1000, .max = gpu_unit});
         field("dirty", &FleetMix::dirty, "The part of all GPUs that is being wiped, wholly or some slices.",
-              Rule{.min = 0, .max = 500});
+              Rule{.min = 0, .max = gpu_unit / 2});
         field("quarantined", &FleetMix::quarantined, "The part of all GPUs that waits for a person.",
-              Rule{.min = 0, .max = 500});
+              Rule{.min = 0, .max = gpu_unit / 2});
         field("tenants", &FleetMix::tenants, "Whose work it is.");
         field("topology", &FleetMix::topology, "Where nodes stand.");
         field("nodes", &FleetMix::nodes, "The sorts of nodes.", Rule{.required = true});

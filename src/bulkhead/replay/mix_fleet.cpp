@@ -108,7 +108,7 @@ void MixFleet::draw_tenants(Rng rng) {
     };
     for (std::int64_t d = 0; d < asked.departments; ++d) {
         const std::int64_t weight = weights[static_cast<std::size_t>(d)];
-        const Gpus its{gpus_ * 10 * asked.guaranteed * weight / all};
+        const Gpus its = Gpus::of_thousandths(gpus_ * 10 * asked.guaranteed * weight / all);
         in_domain = 0;  // a domain does not reach into another department
         sched::TenantFacts department{.name = fmt::format("d{:03}", d)};
         fill_in(department, weight, its);
@@ -127,7 +127,7 @@ void MixFleet::draw_tenants(Rng rng) {
         for (std::int64_t t = 0; t < asked.teams; ++t) {
             const std::int64_t part = parts[static_cast<std::size_t>(t)];
             sched::TenantFacts facts{.name = fmt::format("d{:03}-t{:03}", d, t), .parent = parent};
-            fill_in(facts, part, Gpus{its.thousandths * part / sum});
+            fill_in(facts, part, Gpus::of_thousandths(its.thousandths() * part / sum));
             hire(std::move(facts));
         }
     }
@@ -140,11 +140,11 @@ void MixFleet::draw_tenants(Rng rng) {
 
     // How much each is expected to hold while the fleet is full: those with a hard guarantee a little less than that,
     // the others what is left, by their guarantees.
-    const auto guarantee = [&](const MixTeam& team) { return tenants_[team.tenant].guarantee.thousandths + 1; };
+    const auto guarantee = [&](const MixTeam& team) { return tenants_[team.tenant].guarantee.thousandths() + 1; };
     std::int64_t hard = 0, others = 0;
     for (const MixTeam& team : teams_)
         if (!team.idle) (tenants_[team.tenant].hard ? hard : others) += guarantee(team);
-    const double left = static_cast<double>(gpus_ * mix_->full.thousandths) - 0.9 * static_cast<double>(hard);
+    const double left = static_cast<double>(gpus_ * mix_->full.thousandths()) - 0.9 * static_cast<double>(hard);
     const double each = others > 0 ? std::max(left / static_cast<double>(others), 0.01) : 1;
     for (const MixTeam& team : teams_) {
         const auto size = static_cast<double>(guarantee(team));
@@ -232,8 +232,8 @@ void MixFleet::cut_up(sched::Node& node, const gpu::Board& board, Rng& rng) cons
 
 void MixFleet::soil(sched::Gpu& gpu, Rng& rng) const {
     const auto drawn = static_cast<std::int64_t>(rng.below(1000));
-    const bool dirty = drawn < mix_->dirty.thousandths;
-    const bool lost = !dirty && drawn < mix_->dirty.thousandths + mix_->quarantined.thousandths;
+    const bool dirty = drawn < mix_->dirty.thousandths();
+    const bool lost = !dirty && drawn < (mix_->dirty + mix_->quarantined).thousandths();
     if (!dirty && !lost) return;
     // All of it, or one run of slices.
     std::uint8_t mask = gpu.all();
@@ -259,7 +259,7 @@ std::vector<sched::Want> MixFleet::wants_of(const MixJobs& jobs, Gpus fraction) 
             want.count = *jobs.gpus;
         } else if (jobs.profile.empty()) {
             want.form = sched::Want::Form::share;
-            want.share = fraction.thousandths;
+            want.share = fraction.thousandths();
         } else {
             const gpu::Geometry* geometry = geometries_.at(nodes.model).get();
             if (geometry == nullptr) continue;
@@ -289,7 +289,7 @@ MixVariant MixFleet::made(const MixJobs& jobs, Gpus fraction, std::int64_t cpu, 
     else if (jobs.profile.empty())
         variant.gpus = fraction;
     else
-        variant.gpus = {1000 * need.wants.front().size / need.wants.front().geometry->board().memory_slices};
+        variant.gpus = {gpu_unit * need.wants.front().size / need.wants.front().geometry->board().memory_slices};
     for (std::size_t trust = 0; trust < team_trusts; ++trust) {
         need.sharing = scope_of(static_cast<TeamTrust>(trust));
         need.on_host_kernel = static_cast<TeamTrust>(trust) != TeamTrust::vm;
@@ -312,7 +312,8 @@ void MixFleet::draw_variants(Rng rng) {
         for (std::int64_t i = 0; i < jobs.variants; ++i) {
             Gpus fraction;
             if (!jobs.fraction.empty())
-                fraction = {between(rng, jobs.fraction.front().thousandths, jobs.fraction.back().thousandths, 10)};
+                fraction = Gpus::of_thousandths(
+                    between(rng, jobs.fraction.front().thousandths(), jobs.fraction.back().thousandths(), 10));
             const std::int64_t cpu = jobs.cpu.empty() ? 0 : between(rng, jobs.cpu.front(), jobs.cpu.back(), 1);
             ByteSize memory;
             if (!jobs.memory.empty()) memory = {between(rng, jobs.memory.front().bytes, jobs.memory.back().bytes, mib)};

@@ -61,7 +61,7 @@ TEST(MixFleet, has_the_tenants_that_were_asked_for_and_guarantees_what_was_said)
         ++trusts[team.trust];
         hard += facts.hard ? 1 : 0;
         idle += team.idle ? 1 : 0;
-        guaranteed += facts.guarantee.thousandths;
+        guaranteed += facts.guarantee.thousandths();
         EXPECT_EQ(facts.domain == 0, team.trust != TeamTrust::domain) << facts.name;
         if (facts.domain != 0) ++domains[facts.domain];
     }
@@ -153,7 +153,7 @@ TEST(MixFleet, a_request_wants_every_model_that_will_do) {
     EXPECT_THAT(models(1), testing::ElementsAre("h100-80gb-sxm5")) << "eight GPUs";
     EXPECT_THAT(models(3), testing::ElementsAre("h100-80gb-sxm5")) << "cut with MIG";
     const auto slice = std::ranges::find(fleet.variants(), 3u, &MixVariant::sort);
-    EXPECT_EQ(slice->gpus, Gpus{500}) << "four of eight memory slices";
+    EXPECT_EQ(slice->gpus, Gpus::of_thousandths(500)) << "four of eight memory slices";
     const sched::TaskNeed& vm = slice->needs[static_cast<std::size_t>(TeamTrust::vm)];
     EXPECT_FALSE(vm.on_host_kernel);
     EXPECT_EQ(vm.sharing.node, PeerTrust::distrusting);

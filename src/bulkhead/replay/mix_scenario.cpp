@@ -57,7 +57,7 @@ Result<Scenario> scenario_of(const FleetMix& mix, const MixRun& run) {
     for (const sched::TaskNeed& need : out.needs) shapes.push_back(empty.shape(need));
 
     Rng rng{run.seed};
-    double asked = 0;  // thousandths of GPUs times milliseconds
+    double asked = 0;  // Gpus::units times milliseconds
     for (std::int64_t i = 0; i < run.jobs; ++i) {
         bool can = false;
         for (int tries = 0; !can; ++tries) {
@@ -74,11 +74,11 @@ Result<Scenario> scenario_of(const FleetMix& mix, const MixRun& run) {
             can = empty.allocate(number, {});
             empty.finish(number);
             if (!can) continue;
-            asked += static_cast<double>(job.thousandths()) * static_cast<double>(job.duration.ms);
+            asked += static_cast<double>(job.units()) * static_cast<double>(job.duration.ms);
             out.jobs.push_back(job);
         }
     }
-    const double room = static_cast<double>(out.thousandths()) * static_cast<double>(mix.full.thousandths) / 1000;
+    const double room = static_cast<double>(out.units()) * static_cast<double>(mix.full.units) / gpu_unit;
     const auto span = std::max<std::int64_t>(1, static_cast<std::int64_t>(asked / room));
     std::vector<std::int64_t> moments(out.jobs.size());
     for (std::int64_t& moment : moments) moment = rng.between(0, span);

@@ -28,15 +28,15 @@ FleetMix mix() {
 TEST(MixScenario, jobs_ask_for_the_part_of_the_fleet_that_the_mix_says) {
     const auto scenario = scenario_of(mix(), {.nodes = 20, .jobs = 2000, .seed = 3});
     ASSERT_TRUE(scenario) << scenario.error().what;
-    EXPECT_EQ(scenario->thousandths(), 160'000);
+    EXPECT_EQ(scenario->units(), 160 * gpu_unit);
     double asked = 0;
     for (std::size_t i = 0; i < scenario->jobs.size(); ++i) {
         const ScenarioJob& job = scenario->jobs[i];
-        asked += static_cast<double>(job.thousandths()) * static_cast<double>(job.duration.ms);
+        asked += static_cast<double>(job.units()) * static_cast<double>(job.duration.ms);
         EXPECT_GE(job.work.submitted, scenario->jobs[i > 0 ? i - 1 : 0].work.submitted);
     }
     const auto span = static_cast<double>(scenario->jobs.back().work.submitted.ms);
-    EXPECT_NEAR(asked / span / 160'000, 0.8, 0.01);
+    EXPECT_NEAR(asked / span / static_cast<double>(160 * gpu_unit), 0.8, 0.01);
 }
 
 TEST(MixScenario, every_job_of_a_mix_finishes_under_either_policy_with_and_without_wipes) {

@@ -40,12 +40,12 @@ TEST(Mix, reads_what_is_written_and_fills_in_the_rest) {
                                "  - {weight: 3, fraction: [0.05, 0.95], variants: 9, cpu: [1, 5], memory: [3Gi]}\n"
                                "  - {gpus: 4, tasks: 8, within: zone, group: 4, groupWithin: leaf}\n");
     ASSERT_TRUE(read) << errors_in("");
-    EXPECT_EQ(read->full, Gpus{850});
+    EXPECT_EQ(read->full, Gpus::of_thousandths(850));
     EXPECT_EQ(read->tenants.teams, 5);
     EXPECT_EQ(read->topology.nodesPerLeaf, 4);
     EXPECT_EQ(read->topology.racksPerZone, 16) << "as usual where nothing is said";
     EXPECT_EQ(read->nodes[0].cut, 7);
-    EXPECT_THAT(read->jobs[0].fraction, testing::ElementsAre(Gpus{50}, Gpus{950}));
+    EXPECT_THAT(read->jobs[0].fraction, testing::ElementsAre(Gpus::of_thousandths(50), Gpus::of_thousandths(950)));
     EXPECT_EQ(read->jobs[1].groupWithin, TopologyLevel::leaf);
     EXPECT_EQ(read_mix("again", to_yaml(*read)).value(), *read) << "printed, and read again";
 }
@@ -67,7 +67,7 @@ TEST(Mix, every_committed_mix_reads_and_two_have_two_hundred_tenants_of_mixed_tr
         EXPECT_GT(tenants.hard, 0) << name;
         EXPECT_GT(tenants.domainOf, 1) << name;
         EXPECT_GT(mix->dirty, Gpus{}) << name;
-        EXPECT_EQ(mix->full, Gpus{900}) << name;
+        EXPECT_EQ(mix->full, Gpus::of_thousandths(900)) << name;
     }
     EXPECT_EQ(large, 2u);
 }

@@ -202,7 +202,7 @@ private:
         ++job.stint;
         --waiting_;
         ++run_.decisions;
-        in_use_ += jobs_[index].thousandths();
+        in_use_ += jobs_[index].units();
         if (job.stint == 1) run_.jobs[index].started = now_;
         events_.push({now_ + job.left, Event::Kind::finished, static_cast<std::uint32_t>(index), job.stint});
     }
@@ -221,7 +221,7 @@ private:
             if (!dirty) continue;
             for (const std::uint16_t gpu : task.gpus) events_.push({clean, Event::Kind::wiped, task.node, gpu});
         }
-        in_use_ -= jobs_[index].thousandths();
+        in_use_ -= jobs_[index].units();
         if (settings_.keep_stints) run_.stints.push_back({index, job.since, now_, job.seats});
         job.seats.clear();
     }
@@ -233,7 +233,7 @@ private:
         const std::int64_t every = jobs_[index].work.checkpoint.value_or(Duration{}).ms;
         const std::int64_t kept = every > 0 ? ran / every * every : 0;
         job.left.ms -= kept;
-        run_.lost_gpu_ms += static_cast<double>(ran - kept) * static_cast<double>(jobs_[index].thousandths()) / 1000;
+        run_.lost_gpu_ms += static_cast<double>(ran - kept) * static_cast<double>(jobs_[index].units()) / gpu_unit;
         job.phase = Live::Phase::waiting;
         ++waiting_;
     }
@@ -246,7 +246,7 @@ private:
             why += "; " + fill(sched::words_of(reason.code), reason.arguments, Audience::fleet_operator);
         return fail(Code::conflict,
                     fmt::format("nothing runs, and {} jobs still wait; the first is job {}, which asks for {} GPUs{}",
-                                waiting_, number + 1, print(Gpus{jobs_[number].thousandths()}), why),
+                                waiting_, number + 1, print(Gpus{jobs_[number].units()}), why),
                     "this is a fault of the scheduler; report it with the input");
     }
 
@@ -259,7 +259,7 @@ private:
     std::vector<Live> live_;
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
     std::size_t arrived_ = 0, finished_ = 0;
-    std::int64_t waiting_ = 0, in_use_ = 0;  // jobs; thousandths of GPUs
+    std::int64_t waiting_ = 0, in_use_ = 0;  // jobs; Gpus::units
     Instant now_;
     std::deque<std::size_t> line_;  // of fifo
     bool first_is_known_ = false;   // to the engine

@@ -37,7 +37,7 @@ struct JobStory {
 struct Moment {
     Instant at;
     std::int64_t waiting = 0;             // jobs
-    std::int64_t in_use = 0, wiping = 0;  // thousandths of GPUs
+    std::int64_t in_use = 0, wiping = 0;  // Gpus::units
 };
 
 // One stretch of one job on its GPUs.

@@ -12,7 +12,7 @@ double jain_of(const Scenario& scenario, const QueueingRun& run) {
     std::vector<double> received(scenario.tenants.size()), asked(scenario.tenants.size());
     for (std::size_t i = 0; i < scenario.jobs.size(); ++i) {
         const ScenarioJob& job = scenario.jobs[i];
-        const auto gpus = static_cast<double>(job.thousandths());
+        const auto gpus = static_cast<double>(job.units());
         received[job.work.tenant] += gpus * static_cast<double>(run.jobs[i].ran_by_last_arrival.ms);
         asked[job.work.tenant] += gpus * static_cast<double>(job.duration.ms);
     }
@@ -28,12 +28,12 @@ double jain_of(const Scenario& scenario, const QueueingRun& run) {
 }
 
 // GPU time of each kind, between moments.
-void add_utilisation(QueueingFigures& out, std::int64_t thousandths, const QueueingRun& run) {
+void add_utilisation(QueueingFigures& out, std::int64_t units, const QueueingRun& run) {
     double used = 0, all = 0, used_with_queue = 0, all_with_queue = 0, wiping = 0;
     for (std::size_t i = 0; i + 1 < run.moments.size(); ++i) {
         const Moment& moment = run.moments[i];
         const auto lasts = static_cast<double>((run.moments[i + 1].at - moment.at).ms);
-        const double here = lasts * static_cast<double>(thousandths);
+        const double here = lasts * static_cast<double>(units);
         used += lasts * static_cast<double>(moment.in_use);
         wiping += lasts * static_cast<double>(moment.wiping);
         all += here;
@@ -43,7 +43,7 @@ void add_utilisation(QueueingFigures& out, std::int64_t thousandths, const Queue
     }
     if (all > 0) out.utilisation = used / all;
     if (all_with_queue > 0) out.utilisation_with_a_queue = used_with_queue / all_with_queue;
-    out.wiping_gpu_hours = wiping / 1000 / ms_per_hour;
+    out.wiping_gpu_hours = wiping / gpu_unit / ms_per_hour;
 }
 
 template <class Key>
@@ -82,7 +82,7 @@ QueueingFigures figures_of(const Scenario& scenario, const QueueingRun& run, std
         const JobStory& story = run.jobs[i];
         jct.push_back((story.finished - job.work.submitted).ms);
         waiting.push_back(jct.back() - story.ran.ms);
-        by_gpus[Gpus{job.thousandths()}].push_back(waiting.back());
+        by_gpus[Gpus{job.units()}].push_back(waiting.back());
         by_priority[job.work.priority].push_back(jct.back());
         out.makespan = std::max(out.makespan, story.finished - scenario.jobs.front().work.submitted);
         if (job.work.deadline) ++out.deadlines;
@@ -104,7 +104,7 @@ QueueingFigures figures_of(const Scenario& scenario, const QueueingRun& run, std
     out.waiting_ms_by_gpus = spreads(std::move(by_gpus));
     out.jct_ms_by_priority = spreads(std::move(by_priority));
     out.jain = jain_of(scenario, run);
-    add_utilisation(out, scenario.thousandths(), run);
+    add_utilisation(out, scenario.units(), run);
     return out;
 }
 

@@ -89,7 +89,7 @@ Curve over_time(const QueueingLine& line, double span, double most, Value value)
     return curve;
 }
 
-void plots(std::string& out, std::span<const QueueingLine> lines, std::int64_t thousandths) {
+void plots(std::string& out, std::span<const QueueingLine> lines, std::int64_t units) {
     double span = 1, queue = 1, shortest = 0, longest = 1;
     for (const QueueingLine& line : lines) {
         span = std::max(span, static_cast<double>(line.figures.makespan.ms));
@@ -102,8 +102,8 @@ void plots(std::string& out, std::span<const QueueingLine> lines, std::int64_t t
     std::vector<Curve> waiting, in_use, jct;
     for (const QueueingLine& line : lines) {
         waiting.push_back(over_time(line, span, queue, [](const Moment& moment) { return moment.waiting; }));
-        in_use.push_back(over_time(line, span, static_cast<double>(thousandths),
-                                   [](const Moment& moment) { return moment.in_use; }));
+        in_use.push_back(
+            over_time(line, span, static_cast<double>(units), [](const Moment& moment) { return moment.in_use; }));
         Curve curve;
         const std::size_t all = line.jct_ms.size();
         for (std::size_t i = 0; i <= steps; ++i) {
@@ -115,7 +115,7 @@ void plots(std::string& out, std::span<const QueueingLine> lines, std::int64_t t
     }
     plot(out, "Jobs that wait, over days", lines, waiting, marks(span, 24 * hour_ms), marks(queue, 1));
     plot(out, "GPUs in use, over days", lines, in_use, marks(span, 24 * hour_ms),
-         marks(static_cast<double>(thousandths), 1000));
+         marks(static_cast<double>(units), gpu_unit));
     std::vector<Mark> powers;
     for (double power = std::ceil(shortest - 3); power <= longest - 3; ++power)
         powers.push_back({(power + 3 - shortest) / (longest - shortest), fmt::format("{:.0f}", std::pow(10, power))});
@@ -179,9 +179,9 @@ std::vector<std::pair<std::string, std::string>> spelled(const QueueingFigures& 
     return out;
 }
 
-std::string queueing_page(std::span<const QueueingLine> lines, std::int64_t thousandths, std::string_view about) {
+std::string queueing_page(std::span<const QueueingLine> lines, std::int64_t units, std::string_view about) {
     std::string out = page_head("Waiting and running", about);
-    plots(out, lines, thousandths);
+    plots(out, lines, units);
     auto to = std::back_inserter(out);
     out += "<h2>Figures</h2>\n<table><tr><th></th>";
     std::vector<std::vector<std::pair<std::string, std::string>>> columns;

@@ -21,7 +21,7 @@ QueueingLine line_of(QueuePolicy policy, const Scenario& scenario, QueueingRun r
 // The figures in words, for tables: a name and a value. Every line has the same names.
 std::vector<std::pair<std::string, std::string>> spelled(const QueueingFigures& figures);
 
-// `thousandths`: of GPUs, in all.
-std::string queueing_page(std::span<const QueueingLine> lines, std::int64_t thousandths, std::string_view about);
+// `units`: Gpus::units, in all.
+std::string queueing_page(std::span<const QueueingLine> lines, std::int64_t units, std::string_view about);
 
 }  // namespace bulkhead::replay

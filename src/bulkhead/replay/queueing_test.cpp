@@ -49,7 +49,7 @@ void check(const Outcome& outcome, Duration wipe) {
                 if (stint.from < stint.until) used[{task.node, gpu}].emplace_back(stint.from.ms, stint.until.ms);
                 ++gpus;
             }
-        EXPECT_EQ(gpus * 1000, outcome.scenario.jobs[stint.job].thousandths());
+        EXPECT_EQ(gpus * gpu_unit, outcome.scenario.jobs[stint.job].units());
         EXPECT_GE(stint.from, outcome.scenario.jobs[stint.job].work.submitted);
         ran[stint.job] += (stint.until - stint.from).ms;
     }
@@ -236,7 +236,7 @@ TEST(Queueing, the_page_holds_plots_and_figures_and_needs_nothing_else) {
     std::vector<QueueingLine> lines;
     for (const QueuePolicy policy : {QueuePolicy::fifo, QueuePolicy::bulkhead})
         lines.push_back(line_of(policy, *scenario, *run_queueing(*scenario, policy), {}));
-    const std::string page = queueing_page(lines, scenario->thousandths(), "<b>");
+    const std::string page = queueing_page(lines, scenario->units(), "<b>");
     std::size_t plots = 0;
     for (std::size_t at = page.find("<svg"); at != std::string::npos; at = page.find("<svg", at + 1)) ++plots;
     EXPECT_EQ(plots, 3u);

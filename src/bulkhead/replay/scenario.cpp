@@ -43,11 +43,11 @@ Result<> check(const GangTrace& trace, const TraceFleet& fleet) {
 
 }  // namespace
 
-std::int64_t Scenario::thousandths() const {
+std::int64_t Scenario::units() const {
     std::int64_t sum = 0;
     for (const sched::Node& node : nodes)
         for (const sched::Gpu& gpu : node.gpus)
-            sum += 1000 * std::popcount(static_cast<unsigned>(gpu.all() & ~gpu.lost)) / gpu.slices;
+            sum += gpu_unit * std::popcount(static_cast<unsigned>(gpu.all() & ~gpu.lost)) / gpu.slices;
     return sum;
 }
 

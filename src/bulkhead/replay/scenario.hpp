@@ -15,7 +15,7 @@ struct ScenarioJob {
     std::uint32_t need = 0;  // of one task
     Duration duration;       // the truth
 
-    std::int64_t thousandths() const { return work.gpus.thousandths * work.tasks; }
+    std::int64_t units() const { return work.gpus.units * work.tasks; }
     // A deadline that could be met were the job to start at once.
     bool deadline_is_feasible() const { return work.deadline && work.submitted + duration <= *work.deadline; }
 };
@@ -27,7 +27,7 @@ struct Scenario {
     std::vector<ScenarioJob> jobs;     // in the order of arrival
     std::shared_ptr<const void> keep;  // what nodes and needs point into
 
-    std::int64_t thousandths() const;  // of GPUs that are not lost
+    std::int64_t units() const;  // Gpus::units, of GPUs that are not lost
 };
 
 // Equal nodes, and tenants that weigh the same, trust each other and take turns at submitting.

@@ -69,7 +69,7 @@ public:
 private:
     struct Running {
         JobNo job = 0;
-        std::int64_t thousandths = 0;
+        std::int64_t units = 0;
     };
 
     void say(std::string_view what) const {
@@ -89,7 +89,7 @@ private:
             const sched::Node node = fleet_.node(i);
             engine_.add_node(node);
             for (const sched::Gpu& gpu : node.gpus)
-                for (const sched::Seat& seat : gpu.seats) held_ += 1000 * seat.size / gpu.slices;
+                for (const sched::Seat& seat : gpu.seats) held_ += gpu_unit * seat.size / gpu.slices;
         }
         for (const MixVariant& variant : fleet_.variants())
             for (const sched::TaskNeed& need : variant.needs) shapes_.push_back(engine_.shape(need));
@@ -122,13 +122,13 @@ private:
             engine_.finish(number);
             return false;
         }
-        running_.push_back({number, job.gpus.thousandths * job.tasks});
-        held_ += running_.back().thousandths;
+        running_.push_back({number, job.gpus.units * job.tasks});
+        held_ += running_.back().units;
         return true;
     }
 
     void end(std::size_t at) {
-        held_ -= running_[at].thousandths;
+        held_ -= running_[at].units;
         engine_.finish(running_[at].job);
         running_[at] = running_.back();
         running_.pop_back();
@@ -137,7 +137,7 @@ private:
     void fill() {
         say("filling it");
         const std::int64_t began = thread_cpu_ns();
-        const std::int64_t wanted = fleet_.gpus() * mix_.full.thousandths;
+        const std::int64_t wanted = fleet_.gpus() * mix_.full.units;
         constexpr int patience = 3000;
         for (int misses = 0; held_ < wanted && misses < patience;) {
             sched::Job job = drawn();
@@ -147,7 +147,7 @@ private:
         target_ = std::min(wanted, held_);  // a mix that cannot fill its fleet churns where it got stuck
         figures_.fill_s = seconds_since(began);
         figures_.jobs = static_cast<std::int64_t>(running_.size());
-        figures_.full = static_cast<double>(held_) / static_cast<double>(fleet_.gpus() * 1000);
+        figures_.full = static_cast<double>(held_) / static_cast<double>(fleet_.gpus() * gpu_unit);
     }
 
     void note_memory() {
@@ -330,13 +330,13 @@ private:
             misses = place(job, nullptr) ? 0 : misses + 1;
         }
         // Dues are of what is asked for: without a queue nobody would hold more than its due.
-        const std::int64_t wanted = fleet_.gpus() * 1000 / 2;
+        const std::int64_t wanted = fleet_.gpus() * gpu_unit / 2;
         for (std::int64_t waiting = 0; waiting < wanted;) {
             sched::Job job = drawn();
             job.key = ++last_key_;
             job.submitted = tick();
             engine_.submit(job);
-            waiting += job.gpus.thousandths * job.tasks;
+            waiting += job.gpus.units * job.tasks;
         }
         say("asking whom to reclaim from");
         figures_.reclaim = rounds([&](std::int64_t i, Times& times) {
@@ -361,7 +361,7 @@ private:
     std::vector<MixTeam> idle_;
     std::vector<Running> running_;
     std::vector<sched::Job> coming_;
-    std::int64_t held_ = 0, target_ = 0;  // thousandths of GPUs
+    std::int64_t held_ = 0, target_ = 0;  // Gpus::units
     std::int64_t last_key_ = 0;
     Instant now_{1'800'000'000'000};
     TrialFigures figures_;

@@ -192,6 +192,8 @@ void FleetIndex::restate(NodeNo node) {
         free += std::max<std::int64_t>(0, 1000 - lost - cell.taken);
         whole = static_cast<std::uint8_t>(whole + (cell.empty(models_[cell.model].all()) && cell.kept == 0 ? 1 : 0));
     }
+    total *= gpu_unit / 1000;
+    free *= gpu_unit / 1000;
     // Of a closed node there is only what is held there.
     if (!rec.open) {
         total = std::min(total, total - free);

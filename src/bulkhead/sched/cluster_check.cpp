@@ -113,11 +113,11 @@ private:
             add("jobs", i, ways.back(),
                 fmt::format("job {} asks for GPUs in {} ways: {}", job.name, ways.size(), fmt::join(ways, " and ")),
                 "one of gpus, profile, gpuMemory");
-        if (job.gpus && job.gpus->thousandths > 1000 && job.gpus->thousandths % 1000 != 0)
+        if (job.gpus && job.gpus->units > gpu_unit && job.gpus->units % gpu_unit != 0)
             add("jobs", i, "gpus",
                 fmt::format("job {}: {} GPUs for a task; it takes a whole number, or a fraction below 1", job.name,
                             print(*job.gpus)),
-                fmt::format("{}", job.gpus->thousandths / 1000 + 1));
+                fmt::format("{}", job.gpus->units / gpu_unit + 1));
         if (std::ranges::find(job.models, "") != job.models.end())
             add("jobs", i, "models", fmt::format("job {}: a model has no name", job.name), "h100-80gb-sxm5");
     }

@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         invariant(!read.error().empty(), "a refusal says why");
         return 0;
     }
-    for (const Grain grain : {Grain::thousandths, Grain::whole}) {
+    for (const Grain grain : {Grain::fine, Grain::whole}) {
         const Division division = divide(queues_of(*read), read->all_gpus(), grain);
         Gpus own = division.unallocated;
         for (const QueueShare& queue : division.queues) own = own + queue.own;

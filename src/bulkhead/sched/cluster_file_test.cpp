@@ -29,7 +29,7 @@ TEST(ClusterFile, reads_what_a_person_writes_by_hand) {
                                    "     since: 2026-01-01T00:00:00Z}\n"
                                    "  - {name: idle, weight: 0}\n");
     ASSERT_TRUE(read);
-    EXPECT_EQ(read->gpus, Gpus{12'500});
+    EXPECT_EQ(read->gpus, Gpus::of_thousandths(12'500));
     ASSERT_EQ(read->tenants.size(), 3u);
     EXPECT_EQ(read->tenants[0], (ClusterTenant{.name = "research",
                                                .guarantee = Gpus::whole(4),
@@ -62,7 +62,7 @@ TEST(ClusterFile, reads_nodes_and_jobs) {
     EXPECT_EQ(read->tenants[0].reclaimMinRuntime, Duration::hours(1));
     EXPECT_TRUE(read->tenants[0].hard);
     EXPECT_EQ(read->nodes[0].drives, std::vector{ByteSize{1'000'000'000'000}});
-    EXPECT_EQ(read->jobs[0].gpus, Gpus{500});
+    EXPECT_EQ(read->jobs[0].gpus, Gpus::of_thousandths(500));
     EXPECT_EQ(read->jobs[0].groupWithin, TopologyLevel::node);
     EXPECT_EQ(read->jobs[0].on, (std::vector<std::string>{"m-1", "m-2"}));
     EXPECT_EQ(read_cluster("c.yaml", to_yaml(*read)).value(), *read);

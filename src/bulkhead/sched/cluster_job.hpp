@@ -70,7 +70,7 @@ struct ClusterJob {
         field("minTasks", &ClusterJob::minTasks, "Elastic: the fewest tasks worth running.", some_tasks);
         field("gpus", &ClusterJob::gpus,
               "GPUs for each task: a whole number, or a fraction below 1; 0: none. Default: 1.",
-              Rule{.min = 0, .max = 64'000});
+              Rule{.min = 0, .max = 64 * gpu_unit});
         field("profile", &ClusterJob::profile,
               "Instead of gpus: a MIG profile (3g.40gb) or AMD partition for each task.", Rule{.format = Format::line});
         field("gpuMemory", &ClusterJob::gpuMemory, "Instead of gpus: an amount of one GPU's memory for each task.",

@@ -38,12 +38,12 @@ std::vector<std::int64_t> seniority_of(const Cluster& cluster) {
 // What quota counts for a workload on the first model that can give it; a whole GPU for each task where none can.
 Gpus asked_by(const GpuWorkloadSpec& spec, const std::vector<std::string>& models) {
     const GpuRequest& gpu = spec.gpu;
-    if (gpu.count) return {1000 * *gpu.count * spec.tasks};
-    if (gpu.fraction) return {gpu.fraction->thousandths * spec.tasks};
+    if (gpu.count) return Gpus::whole(*gpu.count * spec.tasks);
+    if (gpu.fraction) return {gpu.fraction->units * spec.tasks};
     for (const std::string& model : gpu.models.empty() ? models : gpu.models)
         for (const Mechanism mechanism : every<Mechanism>()) {
             if (gpu.mechanism.value_or(mechanism) != mechanism) continue;
-            if (const auto slice = slice_on(silicon_of(model), gpu, mechanism)) return {slice->thousandths(spec.tasks)};
+            if (const auto slice = slice_on(silicon_of(model), gpu, mechanism)) return {slice->units(spec.tasks)};
         }
     return Gpus::whole(spec.tasks);
 }

@@ -48,9 +48,10 @@ TEST(ClusterTree, a_snapshot_is_a_cluster) {
     };
     const Row rows[] = {
         {"whole GPUs times tasks", work(3, {.count = 8}), Gpus::whole(24)},
-        {"fractions times tasks", work(3, {.fraction = Gpus{250}}), {750}},
+        {"fractions times tasks", work(3, {.fraction = Gpus::of_thousandths(250)}), Gpus::of_thousandths(750)},
         {"a slice by what quota counts: seven sevenths are one", work(7, {.profile = "1g.10gb"}), Gpus::whole(1)},
-        {"memory by the first mechanism that can give it", work(2, {.memory = ByteSize{10LL << 30}}), {500}},
+        {"memory by the first mechanism that can give it", work(2, {.memory = ByteSize{10LL << 30}}),
+         Gpus{2 * gpu_unit / 7}},
         {"a slice that no node has counts whole", work(2, {.profile = "9g.90gb"}), Gpus::whole(2)},
         {"refused work asks for nothing", refused, {}},
         {"nor does work that is deleted", leaving, {}},

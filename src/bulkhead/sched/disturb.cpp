@@ -103,7 +103,7 @@ bool Engine::State::shrink(JobNo number, Instant now, Statement& statement) {
 
 bool Engine::State::consolidate(JobNo number, Instant now, Statement& statement) {
     const JobRec& rec = jobs[number];
-    if (settings.moves == 0 || fleet.free_thousandths() < rec.job.counted(rec.fewest())) return false;
+    if (settings.moves == 0 || fleet.free_units() < rec.job.counted(rec.fewest())) return false;
     std::vector<NodeNo> avoid;
     for (int attempt = 0; attempt < targets_tried; ++attempt) {
         auto plan = find_victims(number, Action::consolidate, now, false, avoid);

@@ -19,8 +19,8 @@ TEST(Reclaim, a_claimant_below_its_share_gets_it_back_and_no_more) {
     Full play{{team("greedy"), team("late")}};
     for (int i = 0; i < 8; ++i) play.submit({.name = numbered("c", i), .tenant = 1});
     play.settle();
-    EXPECT_EQ(play.engine.held(0), 4000);
-    EXPECT_EQ(play.engine.held(1), 4000);
+    EXPECT_EQ(play.engine.held(0), 4 * gpu_unit);
+    EXPECT_EQ(play.engine.held(1), 4 * gpu_unit);
 }
 
 TEST(Reclaim, evicts_as_little_as_helps) {
@@ -89,7 +89,7 @@ TEST(Reclaim, a_queue_within_its_guarantee_is_no_victim_of_one_beyond_its_own) {
     play.run({.name = "c0", .tenant = 1, .gpus = 2});
     play.submit({.name = "c1", .tenant = 1, .gpus = 2});
     play.settle();
-    EXPECT_EQ(play.engine.held(0), 6000);
+    EXPECT_EQ(play.engine.held(0), 6 * gpu_unit);
     EXPECT_FALSE(play.runs("c1"));
 }
 
@@ -127,7 +127,7 @@ TEST(Reclaim, a_gang_that_cannot_be_halved_goes_and_does_not_come_back_at_others
     for (int i = 0; i < 4; ++i) play.submit({.name = numbered("c", i), .tenant = 1});
     play.settle();
     EXPECT_FALSE(play.runs("gang"));
-    EXPECT_EQ(play.engine.held(1), 4000);
+    EXPECT_EQ(play.engine.held(1), 4 * gpu_unit);
     EXPECT_TRUE(play.waits_for("gang", "wait.due"));
 }
 
@@ -144,9 +144,9 @@ TEST(Reclaim, is_settled_where_the_branches_meet) {
     for (int i = 0; i < 4; ++i) play.run({.name = numbered("w", i), .tenant = 4});
     for (int i = 0; i < 4; ++i) play.submit({.name = numbered("c", i), .tenant = 3});
     play.settle();
-    EXPECT_EQ(play.engine.held(4), 4000);  // nobody in y pays for a quarrel inside x
-    EXPECT_EQ(play.engine.held(2), 2000);
-    EXPECT_EQ(play.engine.held(3), 2000);
+    EXPECT_EQ(play.engine.held(4), 4 * gpu_unit);  // nobody in y pays for a quarrel inside x
+    EXPECT_EQ(play.engine.held(2), 2 * gpu_unit);
+    EXPECT_EQ(play.engine.held(3), 2 * gpu_unit);
 }
 
 TEST(Reclaim, minimum_run_time_is_read_one_step_below_where_branches_meet) {
@@ -221,7 +221,7 @@ TEST(Reclaim, a_gang_within_a_leaf_gets_whole_nodes_of_one_leaf) {
     play.submit({.name = "c", .tenant = 1, .gpus = 8, .tasks = 2, .within = TopologyLevel::leaf});
     play.settle();
     ASSERT_TRUE(play.runs("c"));
-    EXPECT_EQ(play.engine.held(0), 16'000);
+    EXPECT_EQ(play.engine.held(0), 16 * gpu_unit);
 }
 
 TEST(Preemption, inside_a_tenant_by_priority) {
@@ -251,7 +251,7 @@ TEST(Preemption, works_at_the_tenants_limit) {
     play.submit({.name = "same", .gpus = 2, .priority = 1});
     play.settle();
     EXPECT_TRUE(play.runs("high"));
-    EXPECT_EQ(play.engine.held(0), 2000);
+    EXPECT_EQ(play.engine.held(0), 2 * gpu_unit);
 }
 
 TEST(Preemption, does_not_reach_other_tenants) {

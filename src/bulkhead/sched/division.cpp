@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 
-// One of those among whom a share is divided, in thousandths.
+// A queue, or the own work of one, among which a share is divided. Amounts are in steps of the divider.
 struct Member {
     std::int64_t guarantee = 0;
     std::int64_t most = 0;  // what it asks, its limit allows, and those below it may take: whole units
@@ -89,8 +89,11 @@ void make_whole(std::vector<std::int64_t>& given, std::span<const Member> member
 
 class Divider {
 public:
-    Divider(std::span<const Queue> queues, Grain grain)
-        : queues_{queues}, unit_{grain == Grain::whole ? 1000 : 1}, forest_{forest_of(queues)} {
+    Divider(std::span<const Queue> queues, Gpus total, Grain grain)
+        : queues_{queues},
+          step_{grain == Grain::fine ? finest_step(queues, total) : 1},
+          whole_{grain == Grain::whole ? gpu_unit : 1},
+          forest_{forest_of(queues)} {
         ask();
     }
 
@@ -101,17 +104,25 @@ public:
             if (forest_.is_leaf(at))
                 queue.own = queue.share;
             else
-                hand_out(queue.share.thousandths, forest_.children[at], &at);
+                hand_out(queue.share.units / step_, forest_.children[at], &at);
         }
         out_.unallocated = total;
-        for (const std::size_t root : forest_.roots)
-            out_.unallocated.thousandths -= out_.queues[root].share.thousandths;
+        for (const std::size_t root : forest_.roots) out_.unallocated.units -= out_.queues[root].share.units;
         return std::move(out_);
     }
 
 private:
-    std::int64_t down(Gpus amount) const { return amount.thousandths / unit_ * unit_; }
-    std::int64_t up(Gpus amount) const { return (amount.thousandths + unit_ - 1) / unit_ * unit_; }
+    // Thousandths of a GPU where every number is one, else the units of Gpus.
+    static std::int64_t finest_step(std::span<const Queue> queues, Gpus total) {
+        const bool decimal = total.is_decimal() && std::ranges::all_of(queues, [](const Queue& queue) {
+                                 return queue.guarantee.is_decimal() && queue.request.is_decimal() &&
+                                        queue.limit.value_or(Gpus{}).is_decimal();
+                             });
+        return decimal ? gpu_unit / 1000 : 1;
+    }
+
+    std::int64_t down(Gpus amount) const { return amount.units / step_ / whole_ * whole_; }
+    std::int64_t up(Gpus amount) const { return (amount.units / step_ + whole_ - 1) / whole_ * whole_; }
 
     // From the leaves up: what each asks, and what those at and below it may take.
     void ask() {
@@ -134,13 +145,13 @@ private:
 
     Member member(std::size_t at) const {
         const Queue& queue = queues_[at];
-        Member out{queue.guarantee.thousandths,
+        Member out{queue.guarantee.units / step_,
                    std::min(takes_[at], queue.limit ? down(*queue.limit) : unbounded),
                    queue.weight,
                    queue.over_quota_priority,
                    queue.seniority,
                    queue.name};
-        if (queue.weight == 0) out.most = up({out.owed()});
+        if (queue.weight == 0) out.most = (out.owed() + whole_ - 1) / whole_ * whole_;
         return out;
     }
 
@@ -152,17 +163,18 @@ private:
             const Queue& queue = queues_[*parent];
             Gpus own = queue.guarantee;  // beyond what its children are guaranteed
             for (const std::size_t at : among)
-                own.thousandths = std::max<std::int64_t>(own.thousandths - queues_[at].guarantee.thousandths, 0);
-            members.push_back({.guarantee = own.thousandths, .most = up(queue.request), .name = queue.name});
+                own.units = std::max<std::int64_t>(own.units - queues_[at].guarantee.units, 0);
+            members.push_back({.guarantee = own.units / step_, .most = up(queue.request), .name = queue.name});
         }
         std::vector<std::int64_t> given = divide_level(amount, members);
-        if (unit_ > 1) make_whole(given, members, amount, unit_);
-        for (std::size_t i = 0; i < among.size(); ++i) out_.queues[among[i]].share = {given[i]};
-        if (parent) out_.queues[*parent].own = {given.back()};
+        if (whole_ > 1) make_whole(given, members, amount, whole_);
+        for (std::size_t i = 0; i < among.size(); ++i) out_.queues[among[i]].share = {given[i] * step_};
+        if (parent) out_.queues[*parent].own = {given.back() * step_};
     }
 
     std::span<const Queue> queues_;
-    std::int64_t unit_;  // in thousandths
+    std::int64_t step_;   // Gpus::units in the smallest amount that is handed out
+    std::int64_t whole_;  // shares are multiples of so many steps
     Forest forest_;
     std::vector<std::int64_t> takes_;  // by queue, before its own limit
     Division out_;
@@ -172,7 +184,7 @@ private:
 
 Division divide(std::span<const Queue> queues, Gpus total, Grain grain) {
     invariant(total >= Gpus{}, "a total to divide is not negative");
-    return Divider{queues, grain}.divide(total);
+    return Divider{queues, total, grain}.divide(total);
 }
 
 }  // namespace bulkhead::sched

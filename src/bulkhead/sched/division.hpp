@@ -13,7 +13,7 @@
 // Where guarantees exceed what is there (children's beyond what their parent got), step 1 divides it in proportion to
 // the guarantees, each bounded by what step 1 would have given, and step 2 has nothing left.
 //
-// Integers throughout; how fractions become thousandths is water_fill.hpp's rule. More of anything that speaks for a
+// Integers throughout; how fractions become whole steps is water_fill.hpp's rule. More of anything that speaks for a
 // queue (request, guarantee, weight, the total) never costs it more than the one unit that rounding may move.
 #pragma once
 
@@ -39,10 +39,11 @@ struct Queue {
     std::int64_t seniority = 0;  // smaller: older; of equals, the first by name
 };
 
-// In which units shares are given. In whole GPUs a request counts up to the next, a limit and the total down; each
-// level is divided exactly, and then made whole: everyone its floor, then one GPU each to the largest remainders, ties
-// to the older queue, then by name.
-enum class Grain : std::uint8_t { thousandths, whole };
+// In which steps shares are given. Fine: thousandths of a GPU where the total and every number of a queue is a whole
+// number of them, else units of 1/21,000. In whole GPUs a request counts up to the next, a limit and the total down;
+// each level is divided exactly, and then made whole: everyone its floor, then one GPU each to the largest remainders,
+// ties to the older queue, then by name.
+enum class Grain : std::uint8_t { fine, whole };
 
 struct QueueShare {
     Gpus request;  // its own work and its children's, each within its limit
@@ -57,6 +58,6 @@ struct Division {
 };
 
 // The parents form trees, no number is negative, and no two siblings share a name.
-Division divide(std::span<const Queue> queues, Gpus total, Grain grain = Grain::thousandths);
+Division divide(std::span<const Queue> queues, Gpus total, Grain grain = Grain::fine);
 
 }  // namespace bulkhead::sched

@@ -13,45 +13,51 @@ namespace {
 
 std::int64_t below(std::int64_t end) { return *rc::gen::inRange<std::int64_t>(0, end); }
 
-// Numbers small enough to collide, in odd thousandths so that rounding has work to do.
-std::vector<Queue> any_tree(bool flat) {
+// Numbers small enough to collide, odd so that rounding has work to do: all in thousandths, or down to the unit.
+struct Amounts {
+    bool thousandths = below(2) == 0;
+    Gpus below_gpus(std::int64_t gpus) const {
+        return thousandths ? Gpus::of_thousandths(below(gpus * 1000)) : Gpus{below(gpus * gpu_unit)};
+    }
+};
+std::vector<Queue> any_tree(bool flat, Amounts amounts = {}) {
     std::vector<Queue> out(static_cast<std::size_t>(below(9)));
     for (std::size_t i = 0; i < out.size(); ++i) {
         Queue& queue = out[i];
         queue.name = "q" + std::to_string(i);
         if (!flat && i > 0 && below(3) > 0)
             queue.parent = static_cast<std::size_t>(below(static_cast<std::int64_t>(i)));
-        if (below(2) == 0) queue.guarantee = {below(9'000)};
-        if (below(3) == 0) queue.limit = Gpus{below(12'000)};
+        if (below(2) == 0) queue.guarantee = amounts.below_gpus(9);
+        if (below(3) == 0) queue.limit = amounts.below_gpus(12);
         queue.weight = below(4);
         queue.over_quota_priority = below(3);
-        if (below(4) > 0) queue.request = {below(20'000)};
+        if (below(4) > 0) queue.request = amounts.below_gpus(20);
         queue.seniority = below(3);
     }
     return out;
 }
-Gpus any_total() { return {below(30'000)}; }
-Grain any_grain() { return below(2) == 0 ? Grain::whole : Grain::thousandths; }
+Gpus any_total() { return Amounts{}.below_gpus(30); }
+Grain any_grain() { return below(2) == 0 ? Grain::whole : Grain::fine; }
 
 RC_GTEST_PROP(Division, hands_everything_on_and_keeps_every_bound, ()) {
     const std::vector<Queue> tree = any_tree(false);
     const Gpus total = any_total();
     const Grain grain = any_grain();
-    const std::int64_t unit = grain == Grain::whole ? 1000 : 1;
+    const std::int64_t unit = grain == Grain::whole ? gpu_unit : 1;
     const Division division = divide(tree, total, grain);
     std::vector<std::int64_t> handed_on(tree.size());
     std::int64_t of_roots = 0;
     for (std::size_t i = 0; i < tree.size(); ++i) {
         const QueueShare& due = division.queues[i];
-        RC_ASSERT(due.share.thousandths % unit == 0 && due.share >= due.own && due.own >= Gpus{});
-        RC_ASSERT(due.own.thousandths < tree[i].request.thousandths + unit);
+        RC_ASSERT(due.share.units % unit == 0 && due.share >= due.own && due.own >= Gpus{});
+        RC_ASSERT(due.own.units < tree[i].request.units + unit);
         if (tree[i].limit) RC_ASSERT(due.share <= *tree[i].limit);
-        if (tree[i].weight == 0) RC_ASSERT(due.share.thousandths < tree[i].guarantee.thousandths + unit);
-        handed_on[i] += due.own.thousandths;
-        (tree[i].parent ? handed_on[*tree[i].parent] : of_roots) += due.share.thousandths;
+        if (tree[i].weight == 0) RC_ASSERT(due.share.units < tree[i].guarantee.units + unit);
+        handed_on[i] += due.own.units;
+        (tree[i].parent ? handed_on[*tree[i].parent] : of_roots) += due.share.units;
     }
-    for (std::size_t i = 0; i < tree.size(); ++i) RC_ASSERT(handed_on[i] == division.queues[i].share.thousandths);
-    RC_ASSERT(division.unallocated.thousandths == total.thousandths - of_roots);
+    for (std::size_t i = 0; i < tree.size(); ++i) RC_ASSERT(handed_on[i] == division.queues[i].share.units);
+    RC_ASSERT(division.unallocated.units == total.units - of_roots);
     RC_ASSERT(division.unallocated >= Gpus{});
 }
 
@@ -73,11 +79,11 @@ RC_GTEST_PROP(Division, keeps_every_guarantee_that_fits, ()) {
         return std::min({each.request, each.guarantee, each.limit.value_or(each.request)});
     };
     std::int64_t all = 0;
-    for (const Queue& each : flat) all += owed(each).thousandths;
+    for (const Queue& each : flat) all += owed(each).units;
     const Division division = divide(flat, total);
     for (std::size_t i = 0; i < flat.size(); ++i) {
         const Gpus share = division.queues[i].share, due = owed(flat[i]);
-        RC_ASSERT((all <= total.thousandths ? share >= due : share <= due));
+        RC_ASSERT((all <= total.units ? share >= due : share <= due));
     }
 }
 
@@ -98,25 +104,25 @@ RC_GTEST_PROP(Division, more_of_anything_never_costs_more_than_a_unit_of_roundin
     if (flat.empty()) return;
     Gpus total = any_total();
     const Grain grain = any_grain();
-    const std::int64_t unit = grain == Grain::whole ? 1000 : 1;
+    const std::int64_t unit = grain == Grain::whole ? gpu_unit : 2 * gpu_unit / 1000;
     const auto at = static_cast<std::size_t>(below(static_cast<std::int64_t>(flat.size())));
-    const std::int64_t before = divide(flat, total, grain).queues[at].share.thousandths;
-    const std::int64_t more = 1 + below(5'000);
+    const std::int64_t before = divide(flat, total, grain).queues[at].share.units;
+    const std::int64_t more = 1 + below(5 * gpu_unit);
     switch (below(4)) {
         case 0:
-            flat[at].request.thousandths += more;
+            flat[at].request.units += more;
             break;
         case 1:
-            flat[at].guarantee.thousandths += more;
+            flat[at].guarantee.units += more;
             break;
         case 2:
             flat[at].weight += 1 + below(3);
             break;
         default:
-            total.thousandths += more;
+            total.units += more;
             break;
     }
-    RC_ASSERT(divide(flat, total, grain).queues[at].share.thousandths >= before - unit);
+    RC_ASSERT(divide(flat, total, grain).queues[at].share.units >= before - unit);
 }
 
 RC_GTEST_PROP(Division, does_not_ask_in_which_order_queues_come, ()) {
@@ -138,10 +144,10 @@ RC_GTEST_PROP(Division, does_not_ask_in_which_order_queues_come, ()) {
     for (std::size_t i = 0; i < tree.size(); ++i) RC_ASSERT(again.queues[now_at[i]] == division.queues[i]);
 }
 
-// Whole GPUs and thousandths part by less than one GPU, where all numbers are whole.
-RC_GTEST_PROP(Division, whole_gpus_add_up_to_what_thousandths_do, ()) {
+// Whole GPUs and parts differ by less than one GPU, where all numbers are whole.
+RC_GTEST_PROP(Division, whole_gpus_add_up_to_what_parts_do, ()) {
     std::vector<Queue> flat = any_tree(true);
-    const auto rounded = [](Gpus amount) { return Gpus::whole(amount.thousandths / 1000); };
+    const auto rounded = [](Gpus amount) { return Gpus::whole(amount.units / gpu_unit); };
     for (Queue& queue : flat) {
         queue.guarantee = rounded(queue.guarantee);
         queue.request = rounded(queue.request);
@@ -151,8 +157,8 @@ RC_GTEST_PROP(Division, whole_gpus_add_up_to_what_thousandths_do, ()) {
     const Division exact = divide(flat, total), whole = divide(flat, total, Grain::whole);
     RC_ASSERT(whole.unallocated == exact.unallocated);
     for (std::size_t i = 0; i < flat.size(); ++i) {
-        const std::int64_t apart = whole.queues[i].share.thousandths - exact.queues[i].share.thousandths;
-        RC_ASSERT(apart > -1000 && apart < 1000);
+        const std::int64_t apart = whole.queues[i].share.units - exact.queues[i].share.units;
+        RC_ASSERT(apart > -gpu_unit && apart < gpu_unit);
     }
 }
 

@@ -20,7 +20,7 @@ struct Says {
     std::int64_t seniority = 0;
 };
 
-Gpus gpus(double count) { return {static_cast<std::int64_t>(count * 1000 + 0.5)}; }
+Gpus gpus(double count) { return Gpus::of_thousandths(static_cast<std::int64_t>(count * 1000 + 0.5)); }
 
 std::vector<Queue> queues(const std::vector<Says>& list) {
     std::map<std::string, std::size_t> by_name;
@@ -46,7 +46,7 @@ struct Row {
     double total;
     std::vector<Says> list;
     std::string_view due;
-    Grain grain = Grain::thousandths;
+    Grain grain = Grain::fine;
 };
 
 void expect(std::span<const Row> rows) {

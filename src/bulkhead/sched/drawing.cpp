@@ -21,7 +21,7 @@ Gpus counted(const GpuRequest& asked, const Contract& contract, std::int64_t tas
     Gpus most;
     for (const Slice& slice : contract.slices)
         if (const auto facts = slice_on(silicon_of(slice.model), asked, contract.mechanism))
-            most = std::max(most, Gpus{facts->thousandths(tasks)});
+            most = std::max(most, Gpus{facts->units(tasks)});
     return most;
 }
 

@@ -100,7 +100,7 @@ public:
 
     bool running(JobNo job) const;
     std::vector<TaskSeat> seats(JobNo job) const;
-    std::int64_t held(TenantNo tenant) const;     // thousandths of GPUs, with everyone below
+    std::int64_t held(TenantNo tenant) const;     // Gpus::units, with everyone below
     std::int64_t due(TenantNo tenant) const;      // as of the last cycle
     std::int64_t own_due(TenantNo tenant) const;  // of that, for its own work beside its children's
     EngineFigures figures() const;

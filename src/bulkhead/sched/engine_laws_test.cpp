@@ -36,7 +36,7 @@ struct World : Play {
             facts_of.domain = static_cast<std::uint32_t>(rng.between(1, 2));
             if (i > 0 && rng.below(3) == 0) facts_of.parent = rng.below(i);
             if (rng.below(4) == 0) facts_of.limit = Gpus::whole(rng.between(2, 10));
-            if (rng.below(6) == 0 && facts_of.guarantee.thousandths > 0) facts_of.hard = true;
+            if (rng.below(6) == 0 && facts_of.guarantee.units > 0) facts_of.hard = true;
             facts_of.usage = rng.between(0, 1000);
             facts.push_back(facts_of);
         }
@@ -111,11 +111,8 @@ struct World : Play {
                 EXPECT_GE(std::ssize(tasks), each.row.least > 0 ? each.row.least : each.row.tasks) << each.row.name;
             }
             for (const TaskSeat& task : tasks) by_node[task.node].push_back({&each, task});
-            const std::int64_t each_counts = !each.row.profile.empty() ? 125
-                                             : each.row.share < 1000   ? each.row.share
-                                                                       : each.row.gpus * 1000;
             for (std::optional<std::size_t> up = each.row.tenant; up; up = facts[*up].parent)
-                held[*up] += std::ssize(tasks) * each_counts;
+                held[*up] += std::ssize(tasks) * Play::counted(each.row).units;
             if (!tasks.empty() && each.row.within == TopologyLevel::leaf)
                 for (const TaskSeat& task : tasks) {
                     EXPECT_EQ(task.node / 2, tasks.front().node / 2) << each.row.name;
@@ -123,8 +120,8 @@ struct World : Play {
         }
         for (std::size_t t = 0; t < facts.size(); ++t) {
             EXPECT_EQ(held[t], engine.held(static_cast<TenantNo>(t)));
-            EXPECT_LE(held[t], facts[t].limit.value_or(Gpus::whole(1'000'000)).thousandths);
-            EXPECT_TRUE(!facts[t].hard || held[t] <= facts[t].guarantee.thousandths);
+            EXPECT_LE(held[t], facts[t].limit.value_or(Gpus::whole(1'000'000)).units);
+            EXPECT_TRUE(!facts[t].hard || held[t] <= facts[t].guarantee.units);
         }
         for (const std::vector<Sitting>& here : by_node)
             for (std::size_t a = 0; a < here.size(); ++a)

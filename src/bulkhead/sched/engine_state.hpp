@@ -53,11 +53,11 @@ struct TenantRec {
     Coming coming, own_coming;  // with everyone below; of its own work
     std::int64_t will_hold() const { return held + coming.sum(); }
     std::int64_t own_will_hold() const { return own + own_coming.sum(); }
-    // The most it may ever hold, in thousandths: its limit, and of a hard partition its guarantee.
+    // The most it may ever hold, in Gpus::units: its limit, and of a hard partition its guarantee.
     std::optional<std::int64_t> most() const {
         std::optional<std::int64_t> out;
-        if (facts.limit) out = facts.limit->thousandths;
-        if (facts.hard) out = std::min(out.value_or(facts.guarantee.thousandths), facts.guarantee.thousandths);
+        if (facts.limit) out = facts.limit->units;
+        if (facts.hard) out = std::min(out.value_or(facts.guarantee.units), facts.guarantee.units);
         return out;
     }
     // What counts against that. What others were disturbed for counts as if it were held: else it could be given away
@@ -70,7 +70,7 @@ struct TenantRec {
     std::int64_t due = 0, own_due = 0;
     std::int64_t guarantee = 0;  // its own, or what those below it are guaranteed together
     std::int64_t owed = 0;       // guaranteed, never lent, not yet held, and not part of what someone below is owed
-    std::int64_t usage = 0;      // thousandths of GPU-seconds, as far as they still count
+    std::int64_t usage = 0;      // Gpus::units times seconds, as far as they still count
     Fraction level, own_level;   // in Fair Tree
     // While a cycle runs:
     std::vector<JobNo> queue;
@@ -130,7 +130,7 @@ struct Engine::State {
     // engine.cpp
     void enlist(std::vector<JobNo>& list, JobNo job, JobRec::Phase phase);
     void unlist(JobNo job);
-    void hold(JobNo job, std::int64_t gpus);  // thousandths, of its tenant and everyone above; negative: no longer
+    void hold(JobNo job, std::int64_t gpus);  // Gpus::units, of its tenant and everyone above; negative: no longer
     void expect(JobNo job, const TenantRec::Coming& more);  // likewise, but not yet
     void expect(const RoomClaim& claim, bool is_kept);      // the least that the job asks for
     std::int64_t least_of(JobNo job) const { return jobs[job].job.counted(jobs[job].fewest()); }

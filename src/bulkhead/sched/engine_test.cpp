@@ -80,7 +80,7 @@ TEST(Engine, a_node_of_many_gpus_is_used_to_the_last_share) {
     play.tenants({team("a")});
     play.node({.name = "n1", .gpus = 40});
     for (int i = 0; i < 80; ++i) play.run({.name = "s" + std::to_string(i), .share = 500});
-    EXPECT_EQ(play.engine.held(0), 40'000);
+    EXPECT_EQ(play.engine.held(0), 40 * gpu_unit);
 }
 
 TEST(Engine, groups_of_a_gang_stay_together) {
@@ -242,7 +242,7 @@ TEST(Quota, a_hard_partition_is_never_lent_and_never_exceeded) {
     play.node({.name = "n1"});
     for (int i = 0; i < 6; ++i) play.submit({.name = "s" + std::to_string(i), .tenant = 1});
     play.cycle();
-    EXPECT_EQ(play.engine.held(1), 4000);
+    EXPECT_EQ(play.engine.held(1), 4 * gpu_unit);
     play.submit({.name = "big", .tenant = 0, .gpus = 5});
     play.cycle();
     EXPECT_FALSE(play.runs("big"));
@@ -261,6 +261,20 @@ TEST(Quota, work_that_may_not_be_preempted_stays_within_the_guarantee) {
     play.run({.name = "preemptible", .gpus = 4});
 }
 
+TEST(Quota, seven_sevenths_of_a_gpu_are_one_gpu) {
+    Play play;
+    std::vector<TenantFacts> facts{team("a", 1), team("b", 7)};
+    facts[0].limit = Gpus::whole(1);
+    facts[0].hard = true;
+    play.tenants(facts);
+    play.node({.name = "n1"});
+    for (int i = 0; i < 8; ++i) play.submit({.name = "s" + std::to_string(i), .profile = "1g.10gb"});
+    play.cycle();
+    for (int i = 0; i < 7; ++i) EXPECT_TRUE(play.runs("s" + std::to_string(i))) << i;
+    EXPECT_FALSE(play.runs("s7"));
+    EXPECT_EQ(play.engine.held(0), 1 * gpu_unit);
+}
+
 // --- turns -----------------------------------------------------------------------------------------------------------
 
 TEST(Turns, equals_share_equally) {
@@ -270,8 +284,8 @@ TEST(Turns, equals_share_equally) {
     for (int i = 0; i < 8; ++i) play.submit({.name = "a" + std::to_string(i), .tenant = 0});
     for (int i = 0; i < 8; ++i) play.submit({.name = "b" + std::to_string(i), .tenant = 1});
     play.cycle();
-    EXPECT_EQ(play.engine.held(0), 4000);
-    EXPECT_EQ(play.engine.held(1), 4000);
+    EXPECT_EQ(play.engine.held(0), 4 * gpu_unit);
+    EXPECT_EQ(play.engine.held(1), 4 * gpu_unit);
 }
 
 TEST(Turns, weights_and_guarantees_decide_what_is_due) {
@@ -281,8 +295,8 @@ TEST(Turns, weights_and_guarantees_decide_what_is_due) {
     for (int i = 0; i < 8; ++i) play.submit({.name = "a" + std::to_string(i), .tenant = 0});
     for (int i = 0; i < 8; ++i) play.submit({.name = "b" + std::to_string(i), .tenant = 1});
     play.cycle();
-    EXPECT_EQ(play.engine.held(0), 5000);  // 4 guaranteed, and a quarter of the rest
-    EXPECT_EQ(play.engine.held(1), 3000);
+    EXPECT_EQ(play.engine.held(0), 5 * gpu_unit);  // 4 guaranteed, and a quarter of the rest
+    EXPECT_EQ(play.engine.held(1), 3 * gpu_unit);
 }
 
 TEST(Turns, whoever_used_less_of_its_share_goes_first) {
@@ -335,7 +349,7 @@ TEST(Turns, what_one_cannot_use_another_may) {
     play.submit({.name = "gang", .tenant = 0, .gpus = 8});  // no node has eight
     for (int i = 0; i < 8; ++i) play.submit({.name = "b" + std::to_string(i), .tenant = 1});
     play.settle();
-    EXPECT_EQ(play.engine.held(1), 8000);
+    EXPECT_EQ(play.engine.held(1), 8 * gpu_unit);
 }
 
 // --- reservations ----------------------------------------------------------------------------------------------------

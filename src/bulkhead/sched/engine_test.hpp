@@ -115,6 +115,12 @@ struct Play {
         need.rdma = row.rdma;
         return need;
     }
+    // What quota counts for one task: of an instance its compute slices.
+    static Gpus counted(const JobRow& row) {
+        if (row.profile.empty()) return Gpus::of_thousandths(row.share < 1000 ? row.share : row.gpus * 1000);
+        const gpu::Board& board = **gpu::find_board(h100);
+        return {gpu_unit * board.profiles[gpu::find_profile(board, row.profile)->index].slices / board.slices};
+    }
     JobNo submit(const JobRow& row) {
         Job job;
         job.key = std::ssize(job_names);
@@ -122,8 +128,7 @@ struct Play {
         job.shape = engine.shape(need_of(row));
         job.tasks = row.tasks;
         job.least = row.least;
-        job.gpus = Gpus{row.share < 1000 ? row.share : row.gpus * 1000};
-        if (!row.profile.empty()) job.gpus = Gpus{125};
+        job.gpus = counted(row);
         job.within = row.within;
         job.prefer = row.prefer;
         job.group = row.group;

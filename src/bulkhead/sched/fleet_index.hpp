@@ -104,8 +104,8 @@ public:
     SeatRec& seat(SeatNo seat) { return seats_[seat]; }
     SeatNo first_seat(NodeNo node) const { return nodes_[node].seats; }
     Company residents(NodeNo node) const { return nodes_[node].residents; }
-    std::int64_t free_thousandths() const { return free_; }    // on open nodes, dirty slices with them
-    std::int64_t total_thousandths() const { return total_; }  // of all that is not lost
+    std::int64_t free_units() const { return free_; }    // on open nodes, dirty slices with them
+    std::int64_t total_units() const { return total_; }  // of all that is not lost
     std::size_t distinct_states() const { return live_states_; }
     std::size_t bytes() const;
     std::size_t seat_bytes() const { return seats_.capacity() * sizeof(SeatRec); }
@@ -196,7 +196,7 @@ private:
         std::uint8_t gpus = 0, whole = 0;
         bool open = false, board_is_one = false, host_busy = false, can_reboot = false;
         std::uint32_t extra = nil;
-        std::int32_t free = 0, total = 0;  // thousandths of GPUs
+        std::int32_t free = 0, total = 0;  // Gpus::units
     };
     // Devices by number, for the few nodes that have any.
     struct Extra {

@@ -99,8 +99,8 @@ private:
     std::optional<std::int64_t> thousandths(const Item& item, std::string_view what) {
         if (item.type == Item::Type::scalar) {
             if (item.text == "-1") return -1000;
-            if (const auto number = parse_gpus(item.text); number && number->thousandths <= most_gpus)
-                return number->thousandths;
+            if (const auto number = parse_gpus(item.text); number && number->is_decimal() && number->units <= most_gpus)
+                return number->thousandths();
         }
         complain(item.at, fmt::format("{} is not a number that can be read: \"{}\"", what, shortened(item.text)),
                  "a number with at most three decimals, or -1");
@@ -137,10 +137,11 @@ private:
 
     void read_gpu(const Item& gpu, ClusterTenant& tenant) {
         if (const Item* quota = gpu.find("quota"))
-            if (const auto number = thousandths(*quota, "quota")) tenant.guarantee = *number < 0 ? all_ : Gpus{*number};
+            if (const auto number = thousandths(*quota, "quota"))
+                tenant.guarantee = *number < 0 ? all_ : Gpus::of_thousandths(*number);
         if (const Item* limit = gpu.find("limit"))
             if (const auto number = thousandths(*limit, "limit"))
-                tenant.limit = *number < 0 ? std::nullopt : std::optional{Gpus{*number}};
+                tenant.limit = *number < 0 ? std::nullopt : std::optional{Gpus::of_thousandths(*number)};
         if (const Item* weight = gpu.find("overQuotaWeight"))
             if (const auto number = thousandths(*weight, "overQuotaWeight")) {
                 if (*number < 0 || *number > most_weight * 1000)

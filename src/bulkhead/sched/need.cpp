@@ -19,6 +19,14 @@ const gpu::Geometry& geometry_of(const gpu::Board& board) {
     return *geometry;
 }
 
+// The thousandths of a GPU that a software mechanism keeps for a task. A request in bytes is rounded up; a fraction
+// such as 1/7 is rounded down, so that seven of them fit a GPU, as quota counts them.
+std::int64_t share_of(const GpuRequest& asked, const SliceFacts& facts) {
+    const Gpus size{facts.units(1)};
+    const std::int64_t share = size.thousandths() + (asked.fraction || size.is_decimal() ? 0 : 1);
+    return std::clamp<std::int64_t>(share, 1, 1000);
+}
+
 std::optional<Want> want_on(const GpuRequest& asked, Mechanism mechanism, const Slice& slice) {
     const Silicon silicon = silicon_of(slice.model);
     const std::optional<SliceFacts> facts = slice_on(silicon, asked, mechanism);
@@ -47,7 +55,7 @@ std::optional<Want> want_on(const GpuRequest& asked, Mechanism mechanism, const 
         case Mechanism::vgpu:
             want.form = Want::Form::share;
             want.count = asked.count.value_or(1);
-            want.share = asked.count ? 1000 : std::min<std::int64_t>(facts->thousandths(1), 1000);
+            want.share = asked.count ? 1000 : share_of(asked, *facts);
             return want;
         case Mechanism::amd_partition:
             want.form = Want::Form::partition;

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             invariant(!read.error().empty(), "a refusal says why");
             continue;
         }
-        const Division division = divide(queues_of(*read), read->all_gpus(), Grain::thousandths);
+        const Division division = divide(queues_of(*read), read->all_gpus(), Grain::fine);
         Gpus own = division.unallocated;
         for (const QueueShare& queue : division.queues) own = own + queue.own;
         invariant(division.unallocated >= Gpus{} && own == read->all_gpus(),

@@ -58,7 +58,7 @@ TEST(KaiQueues, are_a_tree_of_tenants_that_all_ask_for_what_they_may) {
     EXPECT_EQ(named(*read, "speech").request, ten);
     // Guarantees first; of the six that are left three in four are speech's, and what vision's limit leaves of its
     // part.
-    const Division division = divide(queues_of(*read), read->all_gpus(), Grain::thousandths);
+    const Division division = divide(queues_of(*read), read->all_gpus(), Grain::fine);
     EXPECT_EQ(division.queues[1].own, Gpus::whole(3));
     EXPECT_EQ(division.queues[2].own, Gpus::whole(7));
     EXPECT_EQ(division.unallocated, Gpus{});

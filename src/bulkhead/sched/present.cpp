@@ -176,7 +176,7 @@ std::string needed_by(const SceneJob& job) {
         if (want.form == Want::Form::instance || want.form == Want::Form::partition)
             text = want.profile_name;
         else if (want.share < 1000)
-            text = fmt::format("{} of a GPU", print(Gpus{want.share}));
+            text = fmt::format("{} of a GPU", print(Gpus::of_thousandths(want.share)));
         else
             text = fmt::format("{} whole GPU{}", want.count, want.count == 1 ? "" : "s");
     }

@@ -169,10 +169,10 @@ private:
         gpu.profile = said.profile;
         gpu.memory = said.gpuMemory;
         if (said.profile.empty() && !said.gpuMemory) {
-            if (gpus.thousandths % 1000 != 0)
+            if (gpus.units % gpu_unit != 0)
                 gpu.fraction = gpus;
             else
-                gpu.count = std::max<std::int64_t>(gpus.thousandths / 1000, 1);
+                gpu.count = std::max<std::int64_t>(gpus.units / gpu_unit, 1);
         }
         for (const std::string& typed : said.models)
             if (std::string model = model_named(typed); std::ranges::find(gpu.models, model) == gpu.models.end())

@@ -180,7 +180,7 @@ private:
                    .tenant = relations_.number(contract.tenant),
                    .tasks = static_cast<std::int32_t>(spec.tasks),
                    .least = static_cast<std::int32_t>(spec.minTasks.value_or(0)),
-                   .gpus = {(contract.gpus.thousandths + spec.tasks - 1) / spec.tasks},
+                   .gpus = {(contract.gpus.units + spec.tasks - 1) / spec.tasks},
                    .all = contract.gpus,
                    .within = spec.topology.within,
                    .prefer = spec.topology.prefer,

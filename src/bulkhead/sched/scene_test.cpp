@@ -100,20 +100,20 @@ TEST(SceneOfCluster, what_a_job_asks_becomes_a_want_for_each_model_that_can_give
         Want::Form form;
         std::size_t wants;
         Mechanism mechanism;
-        std::int64_t counted;  // thousandths for one task
+        std::string_view counted;  // GPUs of one task
     };
     const Row rows[] = {
-        {"one GPU when nothing is said", "", Want::Form::whole, 2, Mechanism::whole, 1000},
-        {"whole GPUs of any model", "gpus: 4", Want::Form::whole, 2, Mechanism::whole, 4000},
-        {"of one model", "gpus: 4, models: [a30]", Want::Form::whole, 1, Mechanism::whole, 4000},
-        {"the same model twice is one", "models: [a30, a30-24gb]", Want::Form::whole, 1, Mechanism::whole, 1000},
-        {"a fraction is kept by MPS", "gpus: 0.25", Want::Form::share, 2, Mechanism::mps, 250},
+        {"one GPU when nothing is said", "", Want::Form::whole, 2, Mechanism::whole, "1"},
+        {"whole GPUs of any model", "gpus: 4", Want::Form::whole, 2, Mechanism::whole, "4"},
+        {"of one model", "gpus: 4, models: [a30]", Want::Form::whole, 1, Mechanism::whole, "4"},
+        {"the same model twice is one", "models: [a30, a30-24gb]", Want::Form::whole, 1, Mechanism::whole, "1"},
+        {"a fraction is kept by MPS", "gpus: 0.25", Want::Form::share, 2, Mechanism::mps, "0.25"},
         {"or by something else", "gpus: 0.25, mechanism: time-slicing", Want::Form::share, 2, Mechanism::time_slicing,
-         250},
+         "0.25"},
         {"a fraction by MIG is the smallest profile", "gpus: 0.25, mechanism: mig, models: [a30]", Want::Form::instance,
-         1, Mechanism::mig, 250},
-        {"a profile that one model has", "profile: 3g.40gb", Want::Form::instance, 1, Mechanism::mig, 500},
-        {"memory is a share of each model's own", "gpuMemory: 12Gi", Want::Form::share, 2, Mechanism::mps, 500},
+         1, Mechanism::mig, "0.25"},
+        {"a profile that one model has", "profile: 3g.40gb", Want::Form::instance, 1, Mechanism::mig, "3/7"},
+        {"memory is a share of each model's own", "gpuMemory: 12Gi", Want::Form::share, 2, Mechanism::mps, "0.5"},
     };
     for (const Row& row : rows) {
         const Scene made = scene("kind: Cluster\nnodes: [{name: m}, {name: k, model: a30}]\njobs: [{name: j" +
@@ -123,7 +123,7 @@ TEST(SceneOfCluster, what_a_job_asks_becomes_a_want_for_each_model_that_can_give
         ASSERT_EQ(job.need.wants.size(), row.wants) << row.says;
         EXPECT_EQ(job.need.wants.front().form, row.form) << row.says;
         EXPECT_EQ(job.need.mechanism, row.mechanism) << row.says;
-        EXPECT_EQ(job.job.gpus.thousandths, row.counted) << row.says;
+        EXPECT_EQ(print(job.job.gpus), row.counted) << row.says;
     }
 }
 

@@ -163,7 +163,7 @@ private:
         if (name == "grptres")
             if (const auto gpus = gpus_in(value)) {
                 const auto number = whole_number(*gpus);
-                if (!number || *number < 0 || *number > most_gpus / 1000)
+                if (!number || *number < 0 || *number > most_gpus / gpu_unit)
                     return complain(fmt::format("gres/gpu={} of {}", shortened(std::string{*gpus}), tenant.name),
                                     "gres/gpu=N; of one model alone it is not read");
                 tenant.limit = Gpus::whole(*number);

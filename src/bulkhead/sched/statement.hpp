@@ -41,7 +41,7 @@ struct Eviction {
     std::int64_t claimant = 0;         // for whom; 0 with `stale`
     std::int64_t tasks = 0;            // of an elastic gang only those above its minimum, where they suffice
     bool whole = true;                 // nothing of the gang stays
-    std::int64_t lost_gpu_ms = 0;      // work since the last checkpoint: thousandths of GPUs times milliseconds / 1000
+    std::int64_t lost_gpu_ms = 0;      // work since the last checkpoint: GPUs times milliseconds
     std::vector<std::uint32_t> nodes;  // where they ran
     std::vector<Reason> reasons;
 };

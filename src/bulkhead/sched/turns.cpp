@@ -23,7 +23,7 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
             tenant.usage = before[i].usage;
         }
         if (i < facts.size()) {
-            if (i >= before.size()) tenant.usage = facts[i].usage * 1000;
+            if (i >= before.size()) tenant.usage = facts[i].usage * gpu_unit;
             tenant.facts = std::move(facts[i]);
         } else {
             tenant.facts = std::move(before[i].facts);
@@ -42,7 +42,7 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
             const std::vector<TenantNo>& above = tenants[*tenant.facts.parent].line;
             tenant.line.insert(tenant.line.end(), above.begin(), above.end());
         }
-        tenant.guarantee = tenant.facts.guarantee.thousandths;
+        tenant.guarantee = tenant.facts.guarantee.units;
         for (const TenantNo holder : tenant.line) {
             tenants[holder].held += tenant.own;
             tenants[holder].coming.add(tenant.own_coming);
@@ -67,8 +67,7 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
 void Engine::State::count_owed() {
     owed = 0;
     for (TenantRec& tenant : tenants)
-        tenant.owed =
-            tenant.facts.hard ? std::max<std::int64_t>(tenant.facts.guarantee.thousandths - tenant.held, 0) : 0;
+        tenant.owed = tenant.facts.hard ? std::max<std::int64_t>(tenant.facts.guarantee.units - tenant.held, 0) : 0;
     for (auto number = down.rbegin(); number != down.rend(); ++number) {
         const TenantRec& tenant = tenants[*number];
         if (tenant.owed == 0) continue;
@@ -92,7 +91,7 @@ bool Engine::State::within_quota(const Job& job, std::int64_t tasks, std::int64_
     }
     // What hard partitions are owed is never lent: whoever takes beyond its own leaves that much.
     const std::int64_t others = owed - own, beyond = asked - std::min(asked, own);
-    return others <= 0 || beyond <= 0 || fleet.free_thousandths() + freed - beyond >= others;
+    return others <= 0 || beyond <= 0 || fleet.free_units() + freed - beyond >= others;
 }
 
 std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tasks) const {
@@ -137,12 +136,12 @@ void Engine::State::divide_now() {
         const bool inner = std::any_of(tenant.line.begin() + 1, tenant.line.end(),
                                        [&](TenantNo holder) { return tenants[holder].facts.hard; });
         if (tenant.facts.hard && !inner)
-            idle += std::max<std::int64_t>(tenant.facts.guarantee.thousandths - asked[number], 0);
+            idle += std::max<std::int64_t>(tenant.facts.guarantee.units - asked[number], 0);
     }
-    const Division division = divide(queues, Gpus{std::max<std::int64_t>(fleet.total_thousandths() - idle, 0)});
+    const Division division = divide(queues, Gpus{std::max<std::int64_t>(fleet.total_units() - idle, 0)});
     for (std::size_t i = 0; i < tenants.size(); ++i) {
-        tenants[i].due = division.queues[i].share.thousandths;
-        tenants[i].own_due = division.queues[i].own.thousandths;
+        tenants[i].due = division.queues[i].share.units;
+        tenants[i].own_due = division.queues[i].own.units;
     }
 }
 
@@ -159,7 +158,7 @@ void Engine::State::age(Instant now) {
     std::vector<std::size_t> place(tenants.size()), own_place(tenants.size());
     for (const TenantNo number : down) {
         const TenantRec& tenant = tenants[number];
-        const std::int64_t usage = std::min<std::int64_t>(tenant.usage / 1000, most_usage);
+        const std::int64_t usage = std::min<std::int64_t>(tenant.usage / gpu_unit, most_usage);
         const Parent above = tenant.facts.parent ? Parent{place[*tenant.facts.parent]} : Parent{};
         place[number] = associations.size();
         associations.push_back({above, tenant.facts.shares, tenant.children.empty() ? usage : 0});

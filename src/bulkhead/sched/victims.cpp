@@ -28,7 +28,7 @@ std::int64_t Engine::State::lost_by(const JobRec& job, Instant now) const {
     std::int64_t since = std::max<std::int64_t>(now.ms - job.started.ms, 0);
     if (job.job.checkpoint && job.job.checkpoint->ms > 0) since %= job.job.checkpoint->ms;
     // Bounded, so that the sum over many never overflows: it is longer than anything runs.
-    const Wide lost = static_cast<Wide>(job.holds()) * static_cast<Wide>(since) / 1000;
+    const Wide lost = static_cast<Wide>(job.holds()) * static_cast<Wide>(since) / gpu_unit;
     return static_cast<std::int64_t>(std::min(lost, Wide{1} << 50));
 }
 
@@ -46,7 +46,7 @@ Duration Engine::State::least_run(TenantNo victim, TenantNo claimant, Action act
     return action == Action::preempt ? settings.preempt_after : settings.reclaim_after;
 }
 
-// For each tenant how much this claimant may take from it, in thousandths of GPUs.
+// For each tenant how much this claimant may take from it, in Gpus::units.
 std::optional<TenantNo> Engine::State::limited_by(const Job& job, std::int64_t tasks) const {
     const std::int64_t asked = job.counted(tasks);
     for (const TenantNo number : tenants[job.tenant].line)

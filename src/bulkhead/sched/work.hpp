@@ -90,8 +90,8 @@ struct Job {
 
     // What quota counts for so many of its tasks.
     std::int64_t counted(std::int64_t count) const {
-        if (all.thousandths == 0) return gpus.thousandths * count;
-        return (all.thousandths * count + tasks - 1) / tasks;
+        if (all.units == 0) return gpus.units * count;
+        return (all.units * count + tasks - 1) / tasks;
     }
 };
 

@@ -42,6 +42,8 @@ std::string decimal(std::int64_t value, int digits) {
     return fmt::format("{}{}.{:0{}}", value < 0 ? "-" : "", magnitude / unit, magnitude % unit, digits);
 }
 
+std::string decimal(Gpus value) { return value.is_decimal() ? decimal(value.thousandths(), 3) : print_decimal(value); }
+
 Exposition::Family& Exposition::family(std::string_view name, Type type, std::string_view about) {
     const auto known = families_.find(name);
     if (known != families_.end()) return known->second;

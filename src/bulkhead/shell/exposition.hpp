@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "bulkhead/base/quantity.hpp"
+
 namespace bulkhead::shell {
 
 // name="value", ... with what must be escaped escaped.
@@ -19,6 +21,8 @@ std::string labels(std::initializer_list<std::pair<std::string_view, std::string
 std::string with_label(std::string before, std::string_view name, std::string_view value);
 // 1234567 with 6 digits behind the point: "1.234567".
 std::string decimal(std::int64_t value, int digits);
+// GPUs with three digits behind the point, or with nine where three do not suffice: "0.500", "0.142857143".
+std::string decimal(Gpus value);
 
 class Exposition {
 public:

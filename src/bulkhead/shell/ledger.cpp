@@ -82,8 +82,8 @@ void Ledger::note_closed(const evidence::Record& record) {
     ++tenant.closed;
     std::int64_t lost = 0;
     for (const GpuTime& part : divide_time(*lease->status, record)) {
-        tenant.micros[{part.fate, part.kind}] += part.micros;
-        if (part.fate == Fate::lost) lost += part.micros;
+        tenant.micros[{part.fate, part.kind}] += part.micros();
+        if (part.fate == Fate::lost) lost += part.micros();
     }
     if (!record.detail.contains("lost-gpu-ms")) return;
     Interrupted& interrupted = tenant.interrupted[cause_of_end(lease->status->why)];

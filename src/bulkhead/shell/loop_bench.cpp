@@ -58,7 +58,8 @@ void fill(store::Store& store, int leases) {
                 work.status = GpuWorkloadStatus{.phase = WorkloadPhase::running, .lease = lease.metadata.name};
                 lease.spec = {.tenant = "acme", .workload = work.metadata.name, .mechanism = Mechanism::mig};
                 lease.spec.slices.push_back({node.metadata.name, g, "1g.20gb", i * 2});
-                lease.status = GpuLeaseStatus{.phase = LeasePhase::active, .gpus = Gpus{250}, .activeAt = batch.clock};
+                lease.status = GpuLeaseStatus{
+                    .phase = LeasePhase::active, .gpus = Gpus::of_thousandths(250), .activeAt = batch.clock};
                 put(Table::workload, work);
                 gate.runs.push_back(
                     {.count = 2, .state = lifecycle::UnitState::in_use, .lease = put(Table::lease, lease)});
@@ -147,7 +148,7 @@ void submits_and_deletes_of_64_callers(benchmark::State& state) {
     Tenant tenant;
     tenant.metadata.name = "acme";
     tenant.spec.tenantClass = "batch";
-    tenant.spec.quota.limit = Gpus{1000};
+    tenant.spec.quota.limit = Gpus::of_thousandths(1000);
     invariant(running.loop->ask("bench", command::Apply{.objects = {tenant}}).outcome.has_value(), "it is accepted");
     constexpr int callers = 64, in_a_row = 128;
     std::counting_semaphore<callers> finished{0};

@@ -78,8 +78,10 @@ struct Scene {
         out.metadata.resourceVersion = "1";
         out.spec = {.tenant = tenant, .workload = name + "-work", .mechanism = mechanism, .tier = Tier::container};
         out.spec.slices = {std::move(slice)};
-        out.status = GpuLeaseStatus{
-            .phase = LeasePhase::active, .gpus = {1'000}, .boundAt = Instant{100'000}, .activeAt = Instant{200'000}};
+        out.status = GpuLeaseStatus{.phase = LeasePhase::active,
+                                    .gpus = Gpus::whole(1),
+                                    .boundAt = Instant{100'000},
+                                    .activeAt = Instant{200'000}};
         return out;
     }
     void add_tenant(std::int64_t key, const std::string& name) {
@@ -87,7 +89,7 @@ struct Scene {
         tenant.metadata.name = name;
         tenant.metadata.resourceVersion = "1";
         tenant.spec.tenantClass = "batch";
-        tenant.spec.quota.guarantee = {2'000};
+        tenant.spec.quota.guarantee = Gpus::whole(2);
         put(Table::tenant, key, tenant);
     }
     static std::vector<Measured> all_counters(std::uint64_t value) {
@@ -327,7 +329,7 @@ Batch closing(GpuLease lease, std::map<std::string, std::string> detail) {
 TEST(Ledger, adds_up_what_came_of_the_time_of_leases) {
     GpuLease lease = Scene::lease("l", "acme", Mechanism::whole, {"n1", 0, "", 0, 1000});
     lease.status = GpuLeaseStatus{.phase = LeasePhase::ending,
-                                  .gpus = {2'000},
+                                  .gpus = Gpus::whole(2),
                                   .boundAt = Instant{10'000},
                                   .activeAt = Instant{12'000},
                                   .endedAt = Instant{32'000},

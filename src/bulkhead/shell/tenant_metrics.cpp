@@ -12,7 +12,7 @@ namespace {
 using Type = Exposition::Type;
 
 struct Standing {                                    // of one tenant, now
-    std::int64_t held = 0;                           // thousandths of GPUs, of leases that are not ending
+    std::int64_t held = 0;                           // Gpus::units, of leases that are not ending
     std::map<LeasePhase, std::int64_t> open_micros;  // GPU-seconds so far of leases that are not closed
     std::map<LeasePhase, std::uint64_t> leases;
     std::uint64_t waiting = 0, refused = 0;
@@ -35,8 +35,9 @@ Instant began(const GpuLeaseStatus& status, Instant now) {
 
 void add(Standing& of, const GpuLeaseStatus& status, Instant now) {
     ++of.leases[status.phase];
-    if (status.phase != LeasePhase::ending) of.held += status.gpus.thousandths;
-    of.open_micros[status.phase] += std::max<std::int64_t>(0, (now - began(status, now)).ms) * status.gpus.thousandths;
+    if (status.phase != LeasePhase::ending) of.held += status.gpus.units;
+    of.open_micros[status.phase] +=
+        std::max<std::int64_t>(0, (now - began(status, now)).ms) * status.gpus.units / (gpu_unit / 1000);
 }
 
 std::map<std::string, Standing> standings(const Census::Taken& census, Instant now) {
@@ -57,7 +58,7 @@ std::map<std::string, Standing> standings(const Census::Taken& census, Instant n
 
 void tell_standing(Exposition& out, const std::string& with, const Standing& of) {
     out.family("bulkhead_tenant_gpus_held", Type::gauge, "GPUs that its leases hold, those that end left out.")
-        .add(with, decimal(of.held, 3));
+        .add(with, decimal(Gpus{of.held}));
     auto& leases = out.family("bulkhead_tenant_leases", Type::gauge, "Its leases, by phase.");
     auto& open = out.family("bulkhead_tenant_open_gpu_seconds", Type::gauge,
                             "GPU-seconds so far, in the phase they are in, of leases that are not closed.");
@@ -78,10 +79,10 @@ void tell_standing(Exposition& out, const std::string& with, const Standing& of)
 
 void tell_quota(Exposition& out, const std::string& with, const Quota& quota) {
     out.family("bulkhead_tenant_guarantee_gpus", Type::gauge, "GPUs that are its own whenever it wants them.")
-        .add(with, decimal(quota.guarantee.thousandths, 3));
+        .add(with, decimal(quota.guarantee));
     if (quota.limit)
         out.family("bulkhead_tenant_limit_gpus", Type::gauge, "The most it may ever hold; none: there is no limit.")
-            .add(with, decimal(quota.limit->thousandths, 3));
+            .add(with, decimal(*quota.limit));
 }
 
 void tell_past(Exposition& out, const std::string& with, const Ledger::OfTenant& of) {
@@ -204,7 +205,7 @@ void tell_tenant(Exposition& out, const std::string& tenant, const TenantFigures
         const std::string of_lease = labels({{"lease", lease->metadata.name},
                                              {"workload", lease->spec.workload},
                                              {"phase", word(lease->status->phase)}});
-        held.add(of_lease, decimal(lease->status->gpus.thousandths, 3));
+        held.add(of_lease, decimal(lease->status->gpus));
         ran.add(of_lease, decimal(std::max<std::int64_t>(0, (figures.now - began(*lease->status, figures.now)).ms), 3));
     }
     tell_standing(out, with, of);
