@@ -67,6 +67,28 @@ void Engine::State::keep_room(JobNo job, std::span<const FleetIndex::Portion> wh
     expect(claims.back(), true);
 }
 
+// Where others were disturbed for it, or where it was moved to: another place might close a node that this one leaves
+// open. Only a whole gang; one that may be larger or smaller looks anew.
+bool Engine::State::place_as_promised(JobNo job, std::span<const SeatRec> promised, Instant now, Binding* out) {
+    const Job& its = jobs[job].job;
+    if (std::ssize(promised) != its.tasks || !within_quota(its, its.tasks)) return false;
+    std::vector<FleetIndex::Portion> where;
+    for (const SeatRec& seat : promised) {
+        const auto known = std::ranges::find(where, seat.node, &FleetIndex::Portion::node);
+        if (known == where.end())
+            where.push_back({seat.node, 1});
+        else
+            ++known->tasks;
+    }
+    if (std::ranges::any_of(where, [&](const FleetIndex::Portion& portion) {
+            return fleet.capacity(portion.node, its.shape, its.tenant) < portion.tasks;
+        }))
+        return false;
+    start(job, where, now);
+    if (out != nullptr) *out = described(job);
+    return true;
+}
+
 // Claimants come first: the room is theirs.
 void Engine::State::settle_claims(Statement& statement, Instant now) {
     std::vector<JobNo> claimants;
@@ -74,10 +96,12 @@ void Engine::State::settle_claims(Statement& statement, Instant now) {
     for (const RoomClaim& claim : claims) claimants.push_back(claim.job);
     for (const JobNo job : claimants) {
         const JobRec& rec = jobs[job];
+        if (rec.job.held_back) continue;
         const std::vector<SeatRec> lifted = lift(*claim_of(job));
         expect(*claim_of(job), false);
         Binding binding;
-        const bool placed = within_quota(rec.job, rec.fewest()) && place(job, now, &binding);
+        const bool placed = within_quota(rec.job, rec.fewest()) &&
+                            (place_as_promised(job, lifted, now, &binding) || place(job, now, &binding));
         expect(*claim_of(job), true);
         if (placed) {
             statement.bind.push_back(std::move(binding));
@@ -86,6 +110,11 @@ void Engine::State::settle_claims(Statement& statement, Instant now) {
         }
         RoomClaim& claim = *claim_of(job);
         lower(claim, lifted);
+        for (const SeatNo seat : claim.seats) {
+            const NodeNo node = fleet.seat(seat).node;
+            if (fleet.awaits_reboot(seat) && std::ranges::find(statement.reboot, node) == statement.reboot.end())
+                statement.reboot.push_back(node);
+        }
         const bool coming = std::ranges::any_of(claim.seats, [&](SeatNo seat) { return fleet.unsettled(seat); });
         if (claim.freed_for_it ? coming : fits_due(job)) continue;
         jobs[job].tried_in = generation;

@@ -438,7 +438,7 @@ Statement Engine::cycle(Instant now) {
         const JobRec& rec = state.jobs[job];
         const std::vector<Reason>& reasons = statement.waiting.back().reasons;
         if (std::ranges::find(reasons, "wait.reboot", &Reason::code) != reasons.end() &&
-            state.within_quota(rec.job, rec.fewest()))
+            state.within_quota(rec.job, rec.fewest()) && state.claim_of(job) == nullptr)
             state.want_reboots(statement, job);
     }
     // Whoever was not looked for comes first in the next cycle; when all were, everybody may be again.

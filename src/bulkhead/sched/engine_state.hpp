@@ -186,6 +186,7 @@ struct Engine::State {
     std::vector<SeatRec> lift(RoomClaim& claim);
     void lower(RoomClaim& claim, std::span<const SeatRec> lifted);
     void settle_claims(Statement& statement, Instant now);
+    bool place_as_promised(JobNo job, std::span<const SeatRec> promised, Instant now, Binding* out);
     bool reserve(JobNo job, Instant now);
     bool backfill(JobNo job, Instant now, Statement& statement);
 

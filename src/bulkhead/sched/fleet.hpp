@@ -62,6 +62,7 @@ struct Node {
     bool board_is_one = false;  // NVLink that cannot be partitioned: one tenant, or one consenting domain
     bool can_reboot = false;    // verified reboot
     bool host_busy = false;     // being rebooted, quarantined or held
+    bool returns = false;       // while it is closed or its host is busy: it will be open again without a person's help
     std::vector<TenantNo> host_used_by;
     std::int64_t cpu_free = 0, memory_free = 0;
     std::vector<Gpu> gpus;

@@ -99,6 +99,7 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
         rec.board_is_one = as.board_is_one;
         rec.host_busy = as.host_busy;
         rec.can_reboot = as.can_reboot;
+        rec.returns = as.returns;
         rec.cpu = as.cpu_free;
         rec.memory = as.memory_free;
         rec.functions = static_cast<std::uint16_t>(as.functions.size());
@@ -120,7 +121,30 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
             rec.hosts = rec.hosts.with(user, PeerTrust::distrusting, PeerTrust::distrusting,
                                        [&](TenantNo tenant) { return tenant_domain(tenant); });
     }
-    std::vector<LeaseKey> seen;
+    // One seat for each task where that is known: several whole GPUs of one task are one seat, and a part of a GPU that
+    // several tasks share is one as well.
+    struct Drawn {
+        LeaseKey lease = 0;
+        std::size_t pieces = 0, each = 0;  // pieces of a GPU for one task; 0: not known
+        bool whole = true;
+        SeatNo seat = nil;
+        std::size_t filled = 0;
+    };
+    std::vector<Drawn> drawn;
+    const auto drawn_of = [&](LeaseKey lease) {
+        const auto known = std::ranges::find(drawn, lease, &Drawn::lease);
+        return known != drawn.end() ? known : drawn.insert(drawn.end(), Drawn{.lease = lease});
+    };
+    for (const Gpu& gpu : as.gpus)
+        for (const Seat& seat : gpu.seats) {
+            const auto of = drawn_of(seat.lease);
+            ++of->pieces;
+            of->whole = of->whole && seat.profile.empty() && seat.share == 1000;
+        }
+    for (const Resident& resident : as.residents)
+        if (const auto of = drawn_of(resident.lease);
+            resident.tasks > 0 && of->pieces % resident.tasks == 0 && (of->whole || of->pieces == resident.tasks))
+            of->each = of->pieces / resident.tasks;
     for (std::size_t i = 0; i < nodes_[node].gpus; ++i) {
         const std::uint8_t number = model(as.gpus[i]);
         Cell& cell = cells_[nodes_[node].cells + i];
@@ -130,6 +154,12 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
         for (const Seat& seat : as.gpus[i].seats) {
             const auto resident = std::ranges::find(as.residents, seat.lease, &Resident::lease);
             if (resident == as.residents.end()) continue;
+            Drawn& of = *drawn_of(seat.lease);
+            if (of.seat != nil && of.filled < of.each) {
+                seats_[of.seat].gpus |= std::uint64_t{1} << i;
+                ++of.filled;
+                continue;
+            }
             const SeatNo made = new_seat();
             SeatRec& rec = seats_[made];
             rec.gpus = std::uint64_t{1} << i;
@@ -143,9 +173,9 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
             rec.scopes = scopes_of(resident->node, resident->gpu, resident->instance, resident->nvlink);
             rec.host_kernel = resident->on_host_kernel;
             rec.job = resident->job;
-            const bool first = std::ranges::find(seen, seat.lease) == seen.end();
-            rec.tasks = first ? resident->tasks : 0;
-            if (first) seen.push_back(seat.lease);
+            rec.tasks = of.each > 0 ? std::uint16_t{1} : of.seat == nil ? resident->tasks : std::uint16_t{0};
+            of.seat = made;
+            of.filled = 1;
             rec.ending = resident->ending;
             if (rec.ending) ++nodes_[node].ending;
             link(made);

@@ -142,6 +142,8 @@ public:
     SeatNo promise_exactly(const TaskSeat& where, const Job& job, JobNo owner);
     bool wants_reboot(NodeNo node, ShapeNo shape, TenantNo tenant) const;  // and nothing else stands in the way
     bool unsettled(SeatNo promised) const;  // what it is promised is not free yet, but will be
+    // Nothing but its host's history keeps the claimant away from a node that no lease is on.
+    bool awaits_reboot(SeatNo promised) const;
     void set_ending(SeatNo seat, bool is);
     TaskSeat described(SeatNo seat) const;
 
@@ -194,7 +196,7 @@ private:
         std::uint16_t functions = 0;
         std::uint16_t ending = 0;  // seats
         std::uint8_t gpus = 0, whole = 0;
-        bool open = false, board_is_one = false, host_busy = false, can_reboot = false;
+        bool open = false, board_is_one = false, host_busy = false, can_reboot = false, returns = false;
         std::uint32_t extra = nil;
         std::int32_t free = 0, total = 0;  // Gpus::units
     };

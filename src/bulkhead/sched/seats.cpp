@@ -298,8 +298,10 @@ SeatNo FleetIndex::promise_again(const SeatRec& seat) {
 bool FleetIndex::unsettled(SeatNo promised) const {
     const SeatRec& seat = seats_[promised];
     const NodeRec& rec = nodes_[seat.node];
+    if (!rec.open || rec.host_busy) return rec.returns;
     for (SeatNo s = rec.seats; s != nil; s = seats_[s].next_here)
         if (seats_[s].ending) return true;
+    if (awaits_reboot(promised)) return true;
     const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
     std::uint8_t missing = 0;
     for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1) {
@@ -309,6 +311,22 @@ bool FleetIndex::unsettled(SeatNo promised) const {
         missing |= static_cast<std::uint8_t>(mask & ~cell.available & ~cell.held & ~cell.lost);
     }
     return missing != 0;
+}
+
+bool FleetIndex::awaits_reboot(SeatNo promised) const {
+    const SeatRec& seat = seats_[promised];
+    const NodeRec& rec = nodes_[seat.node];
+    if (!rec.open || rec.host_busy || !rec.can_reboot || seat.shape == nil) return false;
+    for (SeatNo s = rec.seats; s != nil; s = seats_[s].next_here)
+        if (!seats_[s].promised) return false;
+    const Eyes eyes{.tenant = seat.tenant};
+    const std::vector<TenantNo>& excepted = shapes_[seat.shape].need.excepted;
+    if (excepted.empty() || rec.extra == nil) return trust(rec.hosts, eyes) == PeerTrust::distrusting;
+    const std::uint32_t domain = tenant_domain(seat.tenant);
+    return std::ranges::any_of(extras_[rec.extra].host_users, [&](TenantNo user) {
+        const bool trusted = user == seat.tenant || (domain != 0 && domain == tenant_domain(user));
+        return !trusted && std::ranges::find(excepted, user) == excepted.end();
+    });
 }
 
 }  // namespace bulkhead::sched

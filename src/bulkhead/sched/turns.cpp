@@ -192,7 +192,8 @@ void Engine::State::line_up(Instant now) {
         tenant.next = 0;
         tenant.untried = 0;
     }
-    for (const JobNo job : pending) tenants[jobs[job].job.tenant].queue.push_back(job);
+    for (const JobNo job : pending)
+        if (!jobs[job].job.held_back) tenants[jobs[job].job.tenant].queue.push_back(job);
     for (TenantRec& tenant : tenants) {
         if (tenant.queue.empty()) continue;
         struct Place {

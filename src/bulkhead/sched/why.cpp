@@ -92,6 +92,11 @@ constexpr std::array all_words{
                 "its tenant would hold more than it is due now ({held} held, {asked} asked, {due} due), so no running "
                 "work is evicted for it"},
     ReasonWords{"wait.freeing", "capacity for {tasks} tasks is being freed for it"},
+    ReasonWords{
+        "wait.bound",
+        "its capacity is being freed since {since} and is free by {by}, unless a wipe fails, a node is lost or a "
+        "legal hold comes: {run} for minimum run times, {save} to save, {stop} to stop, {wipe} to wipe, "
+        "{reboot} to reboot"},
     ReasonWords{"wait.kept", "capacity for {tasks} tasks is reserved for it until all of it is free"},
     ReasonWords{"wait.order", "there is room for it, but other workloads come first"},
     ReasonWords{"wait.too-late", "it takes {duration} and can no longer finish before its deadline"},
@@ -240,6 +245,7 @@ std::string_view cause_of(std::string_view code) {
         {"wait.order", "turn"},
         {"wait.kept", "turn"},
         {"wait.freeing", "turn"},
+        {"wait.bound", "turn"},
         {"wait.gpus", "capacity"},
         {"wait.cores", "capacity"},
         {"wait.devices", "capacity"},

@@ -83,6 +83,7 @@ struct Job {
     TopologyLevel group_within = TopologyLevel::none;
     std::int64_t priority = 0;
     bool preemptible = true;
+    bool held_back = false;  // it may not start now; room that is kept for it stays kept
     Instant submitted;
     std::optional<Instant> deadline;
     std::optional<Duration> duration;    // as estimated
