@@ -14,25 +14,28 @@ namespace bulkhead {
 // test sets this.
 enum class Planted : std::uint8_t {
     none,
-    lease_twice,           // 1: units in use look available to placement
-    believe_failed_wipes,  // 2: a wipe that failed makes units available
-    ignore_neighbours,     // 3: whoever is on the node does not matter
-    answer_early,          // 4: callers hear before the disk does
-    start_early,           // 5: each node of a gang starts as soon as it is ready
-    ignore_quota,          // 6
-    evict_for_nothing,     // 7: a lease is moved at every tick, for no reason
-    forget_log_entry,      // 8: closing a lease leaves no entry
-    ignore_drains,         // 9: what a node says of a GPU that should take nobody new is not heard
-    cover_silence,         // 11: nodes that nothing is heard of count as evidence
-    draw_blindly,          // 12: numbers of the fabric are drawn without a look at who has them
+    lease_twice,            // 1: units in use look available to placement
+    believe_failed_wipes,   // 2: a wipe that failed makes units available
+    ignore_neighbours,      // 3: whoever is on the node does not matter
+    answer_early,           // 4: callers hear before the disk does
+    start_early,            // 5: each node of a gang starts as soon as it is ready
+    ignore_quota,           // 6
+    evict_for_nothing,      // 7: a lease is moved at every tick, for no reason
+    forget_log_entry,       // 8: closing a lease leaves no entry
+    ignore_drains,          // 9: what a node says of a GPU that should take nobody new is not heard
+    cover_silence,          // 11: nodes that nothing is heard of count as evidence
+    draw_blindly,           // 12: numbers of the fabric are drawn without a look at who has them
+    forget_promises,        // 6: room that was freed for a claim is not kept for it
+    exceed_lowered_limits,  // 6: a limit that was lowered ends nothing
 };
 
 struct CoreSettings {
-    Duration silent_after{30'000};  // a node not heard of for so long is fenced
-    Duration resend_after{15'000};  // an order nobody answered is given again
-    Duration lost_after{300'000};   // leases with a part on such a node end after so long, and are placed elsewhere
-    bool restored = false;          // from a backup: nothing is leased before every node was heard of
-    bool simulated_fleet = false;   // a simulated node's word stands for evidence of trust-raising capabilities
+    Duration silent_after{30'000};      // a node not heard of for so long is fenced
+    Duration resend_after{15'000};      // an order nobody answered is given again
+    Duration lost_after{300'000};       // leases with a part on such a node end after so long, and are placed elsewhere
+    Duration reboot_within{3'600'000};  // room on a node that is being rebooted is kept for so long
+    bool restored = false;              // from a backup: nothing is leased before every node was heard of
+    bool simulated_fleet = false;       // a simulated node's word stands for evidence of trust-raising capabilities
     Planted planted = Planted::none;
     Instant last_clock;  // of the last commit before this process; nothing that came after it is known
     std::string secret;  // of this fleet: names of leases and versions tell nobody how many there are

@@ -76,12 +76,16 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
     for (const DetectedCapability& capability : object.status.capabilities)
         if (capability.name == Capability::nvlink_partition && capability.verifiedAt) partitioned = true;
     // A reboot would take along what a legal hold keeps.
-    node.can_reboot =
+    const bool reboots =
         has_verified_reboot(run) && !under_hold(state, {run.host_used_by.begin(), run.host_used_by.end()});
+    node.can_reboot = reboots && !keeps_for_hold(state, run);
     node.board_is_one = object.status.nvlink != NvLink::none && !partitioned;
     const UnitState host = run.host.units.empty() ? UnitState::dirty : run.host.units[0].state;
     node.host_busy = host == UnitState::sanitizing || host == UnitState::quarantined || host == UnitState::held ||
-                     (host == UnitState::dirty && node.can_reboot);
+                     (host == UnitState::dirty && reboots);
+    // An agent that reconnects, a host that is being rebooted. `keep_promises` says for how long that is waited for.
+    node.returns =
+        !object.spec.unschedulable && run.strays.empty() && host != UnitState::quarantined && host != UnitState::held;
     if (state.settings.planted != Planted::ignore_neighbours)
         for (const std::string& tenant : run.host_used_by) node.host_used_by.push_back(state.relations.number(tenant));
     std::size_t index = 0;
@@ -339,7 +343,6 @@ void part_whom_trust_left(Turn& turn) {
 namespace {
 
 constexpr sched::EngineSettings engine_settings{.stale_grace = Duration::days(365),  // the core ends what lost a part
-                                                .moves = 0,
                                                 .grow = false,
                                                 .wipes = true};
 
@@ -373,16 +376,57 @@ void refresh_kinds(Core::State& state, const std::vector<Key>& waiting) {
     }
 }
 
+// Workloads that were moved and whose last lease is still ending: their new place is kept, and they start there when
+// the old one is stopped and wiped.
+std::vector<Key> stopping_with_a_place(Core::State& state) {
+    std::vector<Key> out;
+    for (const sched::Promise& promise : state.promises) {
+        const auto workload = state.workloads.find(promise.workload);
+        if (workload == state.workloads.end() || state.pending.contains(promise.workload)) continue;
+        const auto lease = state.leases.find(workload->second.lease);
+        if (lease == state.leases.end() || lease->second.object.status->phase != LeasePhase::ending) continue;
+        read_terms(state, workload->second);
+        if (workload->second.contract && comes_back(state, lease->second)) out.push_back(promise.workload);
+    }
+    return out;
+}
+
+// A node that says nothing for longer than its leases would be kept, and is not being rebooted either, is not waited
+// for: the room on it is looked for elsewhere.
+bool is_waited_for(const Core::State& state, const NodeRun& node, Instant now) {
+    if (node.session != 0 || node.phase != NodePhase::fenced) return true;
+    const bool reboots = !node.host.units.empty() && (node.host.units[0].state == UnitState::sanitizing ||
+                                                      node.host.units[0].state == UnitState::dirty);
+    return now - node.heard <= (reboots ? state.settings.reboot_within : state.settings.lost_after);
+}
+
+void keep_promises(Turn& turn, sched::Engine& engine, const std::map<Key, sched::JobNo>& by_workload) {
+    std::vector<const NodeRun*> nodes;
+    nodes.reserve(turn.state.nodes.size());
+    for (const auto& [key, node] : turn.state.nodes) nodes.push_back(&node);
+    for (const sched::Promise& promise : turn.state.promises) {
+        const auto job = by_workload.find(promise.workload);
+        if (job == by_workload.end()) continue;
+        const bool waited_for = std::ranges::all_of(promise.tasks, [&](const sched::TaskSeat& task) {
+            return is_waited_for(turn.state, *nodes.at(task.node), turn.now);
+        });
+        if (waited_for) engine.keep(job->second, promise);
+    }
+}
+
 // The engine is drawn anew from what the core knows: one truth, and nothing to keep in step.
 sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
     Core::State& state = turn.state;
-    refresh_kinds(state, waiting);
+    std::vector<Key> unplaced = stopping_with_a_place(state);
+    const auto stopping = unplaced.size();
+    unplaced.insert(unplaced.end(), waiting.begin(), waiting.end());
+    refresh_kinds(state, unplaced);
     age_usage(state, turn.now, engine_settings.half_life);
     sched::Engine engine{engine_settings};
     engine.set_tenants(tenant_facts(state));
     std::map<Key, sched::JobNo> by_lease, by_workload;
     const auto submit = [&](const WorkloadRun& workload, sched::TenantNo tenant, const sched::TaskNeed& need,
-                            std::int64_t tasks, std::int64_t least, Gpus gpus) {
+                            std::int64_t tasks, std::int64_t least, Gpus gpus, bool held_back = false) {
         const GpuWorkloadSpec& spec = workload.object.spec;
         sched::Job job{.key = workload.key,
                        .tenant = tenant,
@@ -396,6 +440,7 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
                        .group_within = spec.topology.groupWithin,
                        .priority = workload.contract ? workload.contract->priority : spec.priority.value_or(0),
                        .preemptible = workload.contract && workload.contract->preemptible,
+                       .held_back = held_back,
                        .submitted = workload.object.status->since.value_or(turn.now),
                        .deadline = spec.deadline,
                        .duration = spec.duration,
@@ -430,7 +475,8 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
         }
         engine.add_node(node);
     }
-    for (const Key key : waiting) {
+    for (std::size_t i = 0; i < unplaced.size(); ++i) {
+        const Key key = unplaced[i];
         const WorkloadRun& workload = state.workloads.at(key);
         const sched::TenantNo tenant = state.relations.number(workload.object.spec.tenant);
         sched::TaskNeed need = sched::need_of(workload.object.spec, *workload.contract);
@@ -441,12 +487,10 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
         const GpuWorkloadSpec& spec = workload.object.spec;
         const std::int64_t tasks = tasks_within_reach(state, spec);
         const Gpus gpus{(workload.contract->gpus.units * tasks + spec.tasks - 1) / spec.tasks};
-        by_workload[key] = submit(workload, tenant, need, tasks, spec.minTasks.value_or(0), gpus);
+        by_workload[key] = submit(workload, tenant, need, tasks, spec.minTasks.value_or(0), gpus, i < stopping);
         if (state.searched.contains(key)) engine.searched(by_workload[key]);
     }
-    for (const sched::Promise& promise : state.promises)
-        if (const auto job = by_workload.find(promise.workload); job != by_workload.end())
-            engine.keep(job->second, promise);
+    if (state.settings.planted != Planted::forget_promises) keep_promises(turn, engine, by_workload);
     sched::Statement statement = engine.cycle(turn.now);
     state.promises = engine.promises();
     state.searched.clear();
@@ -464,6 +508,16 @@ void evict(Turn& turn, const sched::Eviction& eviction) {
     for (const Reason& reason : eviction.reasons)
         why += fill(sched::words_of(reason.code, Audience::tenant), reason.arguments, Audience::tenant);
     end_lease(turn, lease->second, why);
+}
+
+// Saved and stopped as for an eviction, with the difference that it keeps a place: nothing else starts there meanwhile.
+void carry_out_move(Turn& turn, const sched::Move& moved) {
+    const WorkloadRun& workload = turn.state.workloads.at(moved.workload);
+    const auto lease = turn.state.leases.find(workload.lease);
+    if (lease == turn.state.leases.end()) return;
+    end_lease(turn, lease->second,
+              "moved: it starts again in another place, because the capacity around it is needed as a whole");
+    turn.state.promises.push_back({.workload = moved.workload, .freed = true, .expected = turn.now, .tasks = moved.to});
 }
 
 }  // namespace
@@ -524,10 +578,18 @@ void place_work(Turn& turn) {
             state.retry_at = std::min(state.retry_at, turn.now + Duration{60'000});
             continue;
         }
+        workload.freeing.reset();
         bind(turn, workload, binding);
     }
     for (const sched::Eviction& eviction : statement.evict) evict(turn, eviction);
-    for (const sched::Waiting& each : statement.waiting) wait(turn, state.workloads.at(each.workload), each.reasons);
+    for (const sched::Move& moved : statement.move) carry_out_move(turn, moved);
+    follow_freeing(turn);
+    for (const sched::Waiting& each : statement.waiting) {
+        WorkloadRun& workload = state.workloads.at(each.workload);
+        std::vector<Reason> reasons = each.reasons;
+        if (auto bound = bound_of(workload)) reasons.insert(reasons.begin(), std::move(*bound));
+        wait(turn, workload, std::move(reasons));
+    }
     // There were more to make room for than one cycle looks for; the next goes on with the others.
     if (statement.unfinished) state.retry_at = turn.now;
     // Minimum run times pass, deadlines near, patience ends.

@@ -45,6 +45,7 @@ enum class EndCause : std::uint8_t {
     owner,      // deleted, or its command ended
     reclaimed,  // somebody is owed what was lent
     preempted,  // work of the same tenant with a higher priority
+    moved,      // it goes on in another place: the capacity around it was needed as a whole
     drained,    // an operator closed the node
     policy,     // the tenant was frozen, or trust was withdrawn
     device,     // it failed, or was exchanged
@@ -52,7 +53,8 @@ enum class EndCause : std::uint8_t {
     other,
 };
 constexpr auto words(EndCause) {
-    return std::to_array<Words>({"owner", "reclaimed", "preempted", "drained", "policy", "device", "node", "other"});
+    return std::to_array<Words>(
+        {"owner", "reclaimed", "preempted", "moved", "drained", "policy", "device", "node", "other"});
 }
 EndCause cause_of_end(std::string_view why);
 

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bulkhead/codec/load.hpp"
@@ -150,6 +152,13 @@ public:
         event(Tick{});
     }
 
+    // Operations that take a while: they are begun, and done when `carry_on` is called.
+    std::function<bool(const Operation&)> holds_back;
+    void carry_on() {
+        for (const auto& [name, operation] : std::exchange(held_back_, {})) carry_out(name, operation);
+    }
+    std::size_t held_back() const { return held_back_.size(); }
+
     GpuWorkload workload(const std::string& name) const { return find<GpuWorkload>(name); }
     GpuNode node(const std::string& name) const { return find<GpuNode>(name); }
     template <class T>
@@ -202,17 +211,23 @@ private:
                 carry(order.node, nodes[order.node]->executor->on_order(now, order.order));
         }
     }
+    void carry_out(const std::string& name, const Operation& operation) {
+        Node& node = *nodes[name];
+        if (const auto result = node.model.carry_out(operation)) {
+            const Wipe* wipe = std::get_if<Wipe>(&operation.what);
+            if (wipe != nullptr && wipe->kind == UnitKind::host)
+                carry(name, node.executor->on_boot(now, node.model.boot_id()));
+            carry(name, node.executor->on_result(now, *result));
+        }
+    }
     // Reports leave in the order they were made, as a stream has it.
     void carry(const std::string& name, Outcome outcome) {
-        Node& node = *nodes[name];
         for (Report& report : outcome.reports) reports_.emplace_back(name, std::move(report));
         for (const Operation& operation : outcome.begin)
-            if (const auto result = node.model.carry_out(operation)) {
-                const Wipe* wipe = std::get_if<Wipe>(&operation.what);
-                if (wipe != nullptr && wipe->kind == UnitKind::host)
-                    carry(name, node.executor->on_boot(now, node.model.boot_id()));
-                carry(name, node.executor->on_result(now, *result));
-            }
+            if (holds_back && holds_back(operation))
+                held_back_.emplace_back(name, operation);
+            else
+                carry_out(name, operation);
         if (delivering_) return;
         delivering_ = true;
         while (!reports_.empty()) {
@@ -225,6 +240,7 @@ private:
     }
 
     std::deque<std::pair<std::string, Report>> reports_;
+    std::vector<std::pair<std::string, Operation>> held_back_;
     bool delivering_ = false;
     CoreSettings settings_;
     std::uint64_t sessions_ = 0, requests_ = 0;

@@ -3,7 +3,8 @@
 // lease), gate.cpp (units and orders to wipe them), unit_reports.cpp (what nodes say of them), hold.cpp (what is kept),
 // drains.cpp (GPUs that take nobody new), out_of_use.cpp (why drives are quarantined), nodes.cpp (sessions, reports,
 // silence), certificates.cpp (which of a node's are good), fabric_tests.cpp (what its own attacks on its fences found),
-// cycle.cpp (placing work), answers.cpp (questions), permitted.cpp (who may do what to whose).
+// cycle.cpp (placing work), freeing.cpp (room that is being freed), answers.cpp (questions), permitted.cpp (who may do
+// what to whose).
 #pragma once
 
 #include <fmt/core.h>
@@ -26,6 +27,7 @@
 #include "bulkhead/lifecycle/tenant.hpp"
 #include "bulkhead/lifecycle/unit.hpp"
 #include "bulkhead/policy/compile.hpp"
+#include "bulkhead/policy/return_bound.hpp"
 #include "bulkhead/sched/engine.hpp"
 #include "bulkhead/sched/relations.hpp"
 
@@ -100,6 +102,13 @@ struct LeaseRun {
     std::vector<Part> parts;
 };
 
+// Room that is being freed for a workload.
+struct Freeing {
+    Instant since;
+    ReturnBound bound;
+    std::vector<Key> nodes;  // in order
+};
+
 struct WorkloadRun {
     Key key = 0;
     GpuWorkload object;
@@ -109,9 +118,10 @@ struct WorkloadRun {
     std::unique_ptr<const Contract> contract;  // its terms alone; null: refused, or not compiled yet
     std::vector<Reason> waits;
     std::int64_t eligible_for = -1;
-    std::uint32_t eligible = 0;  // which set of nodes the contract names, by its number in this generation
-    std::int64_t setbacks = 0;   // leases in a row that a node could not prepare
-    Instant not_before;          // so that a node which refuses again and again is not asked without end
+    std::uint32_t eligible = 0;           // which set of nodes the contract names, by its number in this generation
+    std::int64_t setbacks = 0;            // leases in a row that a node could not prepare
+    Instant not_before;                   // so that a node which refuses again and again is not asked without end
+    std::optional<Freeing> freeing = {};  // while it waits; a new process begins the bound anew
 };
 
 template <class T>
@@ -341,6 +351,11 @@ void apply_objects(Turn& turn, const command::Apply& apply, Answer& answer);
 // objects.cpp
 void on_command(Turn& turn, const Command& command);
 void show_object(Core::State& state, const Command& command, const Effects& effects, Answer& answer);
+
+// freeing.cpp
+void follow_freeing(Turn& turn);  // after a cycle: begins, restarts and ends bounds
+std::optional<Reason> bound_of(
+    const WorkloadRun& workload);  // by when it starts; nothing: no room is being freed for it
 
 // cycle.cpp
 void refresh_declared(Turn& turn);

@@ -42,6 +42,7 @@ constexpr OcsfRow ocsf_rows[] = {
     {RecordKind::refused, OcsfClass::api_activity, activity::other, "Refuse", {}},
     {RecordKind::leased, OcsfClass::entity_management, activity::create, {}, "Lease"},
     {RecordKind::lease_units, OcsfClass::entity_management, activity::other, "Assign", "Lease"},
+    {RecordKind::bound_restarted, OcsfClass::entity_management, activity::other, "Restart bound", "Workload"},
     {RecordKind::lease_active, OcsfClass::entity_management, activity::other, "Activate", "Lease"},
     {RecordKind::lease_ending, OcsfClass::entity_management, activity::other, "End", "Lease"},
     {RecordKind::lease_closed, OcsfClass::entity_management, activity::erase, {}, "Lease"},

@@ -61,6 +61,7 @@ enum class RecordKind : std::uint8_t {
     log_key_rotated,  // the log signs with another key from here on; key_change_of() reads it
     fabric_tested,    // a node attacked its own fences; its signed statement (fabric_statement.hpp) is the evidence
     lease_units,      // what a lease consists of, with its tenant by pseudonym; units_of() (lease_units.hpp) reads it
+    bound_restarted,  // what was being freed for a workload can no longer serve it: the time it may take begins anew
 };
 constexpr auto words(RecordKind) {
     return std::to_array<Words>({"applied",
@@ -105,7 +106,8 @@ constexpr auto words(RecordKind) {
                                  "usage-corrected",
                                  "log-key-rotated",
                                  "fabric-selftest",
-                                 "lease-units"});
+                                 "lease-units",
+                                 "bound-restarted"});
 }
 
 struct Record {
