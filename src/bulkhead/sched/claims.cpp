@@ -30,11 +30,11 @@ void Engine::State::drop_claim(JobNo job) {
     claims.erase(claim);
 }
 
-// Whoever is owed more than it holds does not wait behind room that is kept for one who is not.
+// A job whose tenant is below its due does not wait behind a reservation of a tenant that is not.
 bool Engine::State::drop_undeserved_claims() {
     std::vector<JobNo> undeserved;
     for (const RoomClaim& claim : claims) {
-        if (claim.freed_for_it) continue;
+        if (claim.firm()) continue;
         expect(claim, false);
         if (!deserves(claim.job)) undeserved.push_back(claim.job);
         expect(claim, true);
@@ -84,24 +84,28 @@ bool Engine::State::place_as_promised(JobNo job, std::span<const SeatRec> promis
             return fleet.capacity(portion.node, its.shape, its.tenant) < portion.tasks;
         }))
         return false;
-    start(job, where, now);
-    if (out != nullptr) *out = described(job);
+    begin(job, where, now, out);
     return true;
 }
 
-// Claimants come first: the room is theirs.
-void Engine::State::settle_claims(Statement& statement, Instant now) {
+// Jobs with room that is kept start before others as soon as they can; claims that have become pointless are dropped.
+void Engine::State::settle_claims(Statement& statement, Instant now, bool firm) {
     std::vector<JobNo> claimants;
     claimants.reserve(claims.size());
-    for (const RoomClaim& claim : claims) claimants.push_back(claim.job);
+    for (const RoomClaim& claim : claims)
+        if (claim.firm() == firm && !jobs[claim.job].job.held_back) claimants.push_back(claim.job);
     for (const JobNo job : claimants) {
         const JobRec& rec = jobs[job];
-        if (rec.job.held_back) continue;
+        if (!firm && !fits_due(job)) {  // its turn has passed to others
+            drop_claim(job);
+            continue;
+        }
         const std::vector<SeatRec> lifted = lift(*claim_of(job));
         expect(*claim_of(job), false);
         Binding binding;
         const bool placed = within_quota(rec.job, rec.fewest()) &&
                             (place_as_promised(job, lifted, now, &binding) || place(job, now, &binding));
+        const bool guaranteed = firm && !placed && claims_guarantee(job);
         expect(*claim_of(job), true);
         if (placed) {
             statement.bind.push_back(std::move(binding));
@@ -116,9 +120,17 @@ void Engine::State::settle_claims(Statement& statement, Instant now) {
                 statement.reboot.push_back(node);
         }
         const bool coming = std::ranges::any_of(claim.seats, [&](SeatNo seat) { return fleet.unsettled(seat); });
-        if (claim.freed_for_it ? coming : fits_due(job)) continue;
-        jobs[job].tried_in = generation;
-        drop_claim(job);
+        if (claim.freed_for_it ? coming : guaranteed || !firm) continue;
+        // Nothing more will become free there. A drained node may be opened again, and the rest belongs to the claim.
+        const bool closed =
+            std::ranges::any_of(claim.seats, [&](SeatNo seat) { return !fleet.is_open(fleet.seat(seat).node); });
+        if (!closed) jobs[job].tried_in = generation;
+        if (guaranteed) {
+            claim.freed_for_it = false;
+            claim.guaranteed = true;
+        } else {
+            drop_claim(job);
+        }
     }
 }
 
@@ -185,12 +197,12 @@ bool Engine::State::reserve(JobNo number, Instant now) {
     return false;
 }
 
-// Room that is kept may be used by work that will be gone before it is needed.
+// Reserved room may be used by work that says it will be gone before the room is needed. Room of a firm claim may not.
 bool Engine::State::backfill(JobNo number, Instant now, Statement& statement) {
     const Job& job = jobs[number].job;
-    if (!job.duration || job.tasks != 1) return false;
+    if (!job.duration || job.tasks != 1 || jobs[number].grows != nil) return false;
     for (RoomClaim& claim : claims) {
-        if (claim.freed_for_it || !claim.expected || now + *job.duration > *claim.expected) continue;
+        if (claim.firm() || !claim.expected || now + *job.duration > *claim.expected) continue;
         const std::vector<SeatRec> lifted = lift(claim);
         std::optional<NodeNo> found;
         for (const SeatRec& seat : lifted)

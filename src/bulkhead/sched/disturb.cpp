@@ -81,20 +81,8 @@ bool Engine::State::shrink(JobNo number, Instant now, Statement& statement) {
         eviction.reasons.push_back(
             {"evict.surplus", {{"tasks", std::int64_t{rec.placed}}, {"least", std::int64_t{rec.job.least}}}});
         statement.evict.push_back(std::move(eviction));
-        // Out of the job's own list.
-        if (rec.seats == seat) {
-            rec.seats = fleet.seat(seat).next_of_job;
-        } else {
-            SeatNo before = rec.seats;
-            while (fleet.seat(before).next_of_job != seat) before = fleet.seat(before).next_of_job;
-            fleet.seat(before).next_of_job = fleet.seat(seat).next_of_job;
-        }
-        fleet.release(seat, !settings.wipes);
-        const std::int64_t before = rec.holds();
-        --rec.placed;
-        hold(victim, rec.holds() - before);
+        give_up(victim, seat);
     }
-    dues_stale = true;
     const FleetIndex::Portion where{best->first, 1};
     gone.assign(jobs.size(), false);
     keep_room(number, {&where, 1}, now, true);
@@ -205,7 +193,8 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
         }
         return helped;
     };
-    if (!over && deserves(number) && consolidate(number, now, statement)) return done(true);
+    const bool grows = jobs[number].grows != nil;  // it may reclaim what its tenant is owed, and disturbs no others
+    if (!over && !grows && deserves(number) && consolidate(number, now, statement)) return done(true);
     if (!over && shrink(number, now, statement)) return done(true);
     struct Way {
         Action action;
@@ -217,6 +206,7 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
     for (const auto [action, gently] :
          {Way{Action::reclaim, true}, Way{Action::reclaim, false}, Way{Action::preempt, false}}) {
         if (over && action != Action::preempt && inside == job.tenant) continue;
+        if (grows && action == Action::preempt) continue;
         const auto plan = find_victims(number, action, now, gently, {}, inside);
         if (!plan) continue;
         if (over) {  // once they have given up what they hold

@@ -9,13 +9,6 @@ namespace bulkhead::sched {
 
 using Phase = JobRec::Phase;
 
-namespace {
-
-constexpr int searches_in_a_cycle = 24;    // looks for whom to disturb, up to four for one claimant; the rest is next
-constexpr int backfills_in_a_cycle = 256;  // tries for those like whom one found no room already
-
-}  // namespace
-
 Engine::Engine(EngineSettings settings) : state_{std::make_unique<State>()} { state_->settings = settings; }
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
@@ -55,6 +48,13 @@ ShapeNo Engine::shape(const TaskNeed& need) { return state_->fleet.shape(need); 
 
 // --- what happens ----------------------------------------------------------------------------------------------------
 
+namespace {
+
+// Quota counts something other than whole GPUs for it.
+bool is_fractional(const Job& job) { return job.counted(1) % gpu_unit != 0; }
+
+}  // namespace
+
 void Engine::State::enlist(std::vector<JobNo>& list, JobNo job, Phase phase) {
     jobs[job].phase = phase;
     jobs[job].at = static_cast<std::uint32_t>(list.size());
@@ -82,12 +82,27 @@ JobNo Engine::submit(const Job& job) {
     }
     state.jobs[number].job = job;
     state.enlist(state.pending, number, Phase::pending);
-    state.tenants[job.tenant].waiting += state.jobs[number].asked();
+    state.count_waiting(number);
+    state.any_elastic = state.any_elastic || job.least > 0;
+    state.fractional += is_fractional(job) ? 1 : 0;
     state.fleet.count(job.shape, job.tasks);
     state.counted += job.tasks;
     state.dues_stale = true;
     ++state.generation;
     return number;
+}
+
+void Engine::State::count_waiting(JobNo job) {
+    JobRec& rec = jobs[job];
+    std::int64_t waits_for = 0;
+    if (rec.grows != nil)
+        waits_for = 0;  // the gang counts what it lacks
+    else if (rec.phase == Phase::pending)
+        waits_for = rec.asked();
+    else if (rec.phase == Phase::running && can_grow(rec))
+        waits_for = std::max<std::int64_t>(rec.asked() - rec.holds(), 0);
+    tenants[rec.job.tenant].waiting += waits_for - rec.waits_for;
+    rec.waits_for = waits_for;
 }
 
 void Engine::State::hold(JobNo job, std::int64_t gpus) {
@@ -100,6 +115,7 @@ void Engine::State::hold(JobNo job, std::int64_t gpus) {
         hard = hard || tenants[holder].facts.hard;
     }
     if (hard) count_owed();
+    count_waiting(job);
 }
 
 void Engine::State::expect(JobNo job, const TenantRec::Coming& more) {
@@ -111,14 +127,16 @@ void Engine::State::expect(JobNo job, const TenantRec::Coming& more) {
 void Engine::State::expect(const RoomClaim& claim, bool is_kept) {
     const std::int64_t gpus = is_kept ? least_of(claim.job) : -least_of(claim.job);
     TenantRec::Coming more;
-    (claim.freed_for_it ? more.freed : more.reserved) = gpus;
-    if (claim.freed_for_it && !jobs[claim.job].job.preemptible) more.freed_pinned = gpus;
+    (claim.firm() ? more.freed : more.reserved) = gpus;
+    if (claim.firm() && !jobs[claim.job].job.preemptible) more.freed_pinned = gpus;
     expect(claim.job, more);
 }
 
 void Engine::State::set_ending(JobNo job) {
     for (SeatNo seat = jobs[job].seats; seat != nil; seat = fleet.seat(seat).next_of_job) fleet.set_ending(seat, true);
     jobs[job].phase = Phase::ending;
+    count_waiting(job);
+    end_growth(job);
     expect(job, {.leaving = jobs[job].holds()});
 }
 
@@ -129,19 +147,23 @@ void Engine::State::seat(JobNo job, SeatNo seat) {
     ++jobs[job].placed;
 }
 
+// A record that asks for a gang's next task gives its task to the gang, and is done.
 void Engine::State::start(JobNo job, std::span<const FleetIndex::Portion> where, Instant now) {
-    JobRec& rec = jobs[job];
+    const JobNo owner = jobs[job].grows != nil ? jobs[job].grows : job;
+    JobRec& rec = jobs[owner];
     const bool joins = rec.phase == Phase::running;
     const std::int64_t before = rec.holds();
     for (const FleetIndex::Portion& portion : where)
-        for (std::int32_t i = 0; i < portion.tasks; ++i) seat(job, fleet.take(portion.node, rec.job, job));
-    hold(job, rec.holds() - before);
-    if (joins) return;
-    tenants[rec.job.tenant].waiting -= rec.asked();
-    unlist(job);
-    enlist(running, job, Phase::running);
-    rec.started = now;
+        for (std::int32_t i = 0; i < portion.tasks; ++i) seat(owner, fleet.take(portion.node, rec.job, owner));
+    hold(owner, rec.holds() - before);
     rec.started_in = deciding ? cycles : nil;
+    if (owner != job) retire_growth(owner);
+    if (!joins) {
+        unlist(job);
+        enlist(running, job, Phase::running);
+        rec.started = now;
+    }
+    count_waiting(owner);
 }
 
 void Engine::State::leave(JobNo job, bool clean) {
@@ -152,6 +174,7 @@ void Engine::State::leave(JobNo job, bool clean) {
         fleet.release(seat, clean);
         seat = next;
     }
+    tenants[rec.job.tenant].ended += rec.holds();
     hold(job, -rec.holds());
     rec.seats = nil;
     rec.placed = 0;
@@ -162,9 +185,9 @@ void Engine::adopt(JobNo job, std::span<const TaskSeat> tasks, Instant started) 
     JobRec& rec = state.jobs[job];
     for (const TaskSeat& task : tasks) state.seat(job, state.fleet.take_exactly(task, rec.job, job));
     state.hold(job, rec.holds());
-    state.tenants[rec.job.tenant].waiting -= rec.asked();
     state.unlist(job);
     state.enlist(state.running, job, Phase::running);
+    state.count_waiting(job);
     rec.started = started;
 }
 
@@ -173,16 +196,16 @@ void Engine::run(JobNo job, Instant started) {
     JobRec& rec = state.jobs[job];
     rec.placed = rec.job.tasks;
     state.hold(job, rec.holds());
-    state.tenants[rec.job.tenant].waiting -= rec.asked();
     state.unlist(job);
     state.enlist(state.running, job, Phase::running);
+    state.count_waiting(job);
     rec.started = started;
 }
 
 std::vector<Promise> Engine::promises() const {
     std::vector<Promise> out;
     for (const RoomClaim& claim : state_->claims) {
-        Promise promise{state_->jobs[claim.job].job.key, claim.freed_for_it, claim.expected, {}};
+        Promise promise{state_->jobs[claim.job].job.key, claim.freed_for_it, claim.guaranteed, claim.expected, {}};
         for (const SeatNo seat : claim.seats) promise.tasks.push_back(state_->fleet.described(seat));
         out.push_back(std::move(promise));
     }
@@ -191,7 +214,16 @@ std::vector<Promise> Engine::promises() const {
 
 void Engine::keep(JobNo job, const Promise& promise) {
     State& state = *state_;
-    RoomClaim claim{.job = job, .seats = {}, .expected = promise.expected, .freed_for_it = promise.freed};
+    // Room of a running elastic gang is for its next task.
+    if (state.jobs[job].phase != Phase::pending) {
+        if (state.jobs[job].phase != Phase::running || !state.can_grow(state.jobs[job])) return;
+        job = state.growth_of(job);
+    }
+    RoomClaim claim{.job = job,
+                    .seats = {},
+                    .expected = promise.expected,
+                    .freed_for_it = promise.freed,
+                    .guaranteed = promise.guaranteed};
     for (const TaskSeat& task : promise.tasks)
         claim.seats.push_back(state.fleet.promise_exactly(task, state.jobs[job].job, job));
     state.claims.push_back(std::move(claim));
@@ -202,10 +234,12 @@ void Engine::finish(JobNo job) {
     State& state = *state_;
     JobRec& rec = state.jobs[job];
     state.drop_claim(job);
-    if (rec.phase == Phase::pending) state.tenants[rec.job.tenant].waiting -= rec.asked();
+    state.end_growth(job);
     if (rec.placed > 0) state.leave(job, !state.settings.wipes);
     state.unlist(job);
     rec.phase = Phase::unused;
+    state.count_waiting(job);
+    state.fractional -= is_fractional(rec.job) ? 1 : 0;
     state.spare_jobs.push_back(job);
     state.dues_stale = true;
     ++state.generation;
@@ -218,7 +252,7 @@ void Engine::stopped(JobNo job) {
     state.leave(job, !state.settings.wipes);
     state.unlist(job);
     state.enlist(state.pending, job, Phase::pending);
-    state.tenants[rec.job.tenant].waiting += rec.asked();
+    state.count_waiting(job);
     rec.started = {};
 }
 
@@ -257,6 +291,16 @@ Binding Engine::State::described(JobNo job) const {
     return binding;
 }
 
+void Engine::State::begin(JobNo job, std::span<const FleetIndex::Portion> where, Instant now, Binding* out) {
+    const JobNo gang = jobs[job].grows;
+    start(job, where, now);
+    if (out == nullptr) return;
+    if (gang == nil)
+        *out = described(job);
+    else
+        *out = Binding{.workload = jobs[gang].job.key, .tasks = {fleet.described(jobs[gang].seats)}};
+}
+
 // All its tasks, or as many as are worth running.
 bool Engine::State::place(JobNo job, Instant now, Binding* out) {
     refresh_mix();
@@ -278,8 +322,7 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
         if (most >= rec.fewest()) where = find_room(job, static_cast<std::int32_t>(most));
     }
     if (where.empty()) return false;
-    start(job, where, now);
-    if (out != nullptr) *out = described(job);
+    begin(job, where, now, out);
     return true;
 }
 
@@ -306,159 +349,7 @@ std::vector<Eviction> Engine::would_reclaim(JobNo job, Instant now) {
     return out;
 }
 
-// --- the cycle -------------------------------------------------------------------------------------------------------
-
-std::uint64_t Engine::State::signature(const Job& job) const {
-    std::uint64_t hash = 0x2545F4914F6CDD1Du;
-    const auto add = [&](std::uint64_t word) {
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 31;
-    };
-    add(std::uint64_t{job.shape} << 32 | job.tenant);
-    add(static_cast<std::uint64_t>(job.tasks) << 32 | static_cast<std::uint32_t>(job.least));
-    add(static_cast<std::uint64_t>(job.within) << 40 | static_cast<std::uint64_t>(job.group_within) << 32 |
-        static_cast<std::uint32_t>(job.group));
-    add(static_cast<std::uint64_t>(job.priority) << 1 | (job.preemptible ? 1u : 0u));
-    return hash;
-}
-
-// Elastic gangs take what nobody waits for.
-void Engine::State::grow(Statement& statement, Instant now) {
-    for (std::size_t i = 0; i < running.size(); ++i) {
-        const JobNo job = running[i];
-        const JobRec& rec = jobs[job];
-        if (rec.phase != Phase::running || rec.job.least == 0 || rec.placed >= rec.job.tasks) continue;
-        if (rec.job.within != TopologyLevel::none || rec.job.group > 1) continue;  // it would have to move as a whole
-        const SeatNo before = rec.seats;
-        while (jobs[job].placed < rec.job.tasks && within_quota(rec.job, 1)) {
-            const auto node = fleet.best(rec.job.shape, rec.job.tenant);
-            if (!node) break;
-            const FleetIndex::Portion one{*node, 1};
-            start(job, {&one, 1}, now);
-        }
-        if (jobs[job].seats == before) continue;
-        Binding binding{.workload = rec.job.key};
-        for (SeatNo seat = jobs[job].seats; seat != before; seat = fleet.seat(seat).next_of_job)
-            binding.tasks.push_back(fleet.described(seat));
-        statement.bind.push_back(std::move(binding));
-    }
-}
-
-// A gang below its minimum does no work and holds GPUs.
-void Engine::State::clear_stale(Statement& statement, Instant now) {
-    for (std::size_t i = 0; i < running.size(); ++i) {
-        JobRec& rec = jobs[running[i]];
-        if (rec.phase != Phase::running || rec.placed >= rec.fewest()) continue;
-        if (now - rec.started < settings.stale_grace) continue;
-        Eviction eviction{.workload = rec.job.key, .action = Action::stale};
-        eviction.tasks = rec.placed;
-        eviction.reasons.push_back(
-            {"evict.stale", {{"tasks", std::int64_t{rec.placed}}, {"least", std::int64_t{rec.fewest()}}}});
-        for (SeatNo seat = rec.seats; seat != nil; seat = fleet.seat(seat).next_of_job)
-            eviction.nodes.push_back(fleet.seat(seat).node);
-        set_ending(running[i]);
-        statement.evict.push_back(std::move(eviction));
-    }
-}
-
-Statement Engine::cycle(Instant now) {
-    State& state = *state_;
-    Statement statement;
-    state.deciding = true;
-    state.age(now);
-    state.clear_stale(statement, now);
-    state.refresh_mix();
-    state.divide_now();
-    state.failed.clear();
-    state.settle_claims(statement, now);
-    state.line_up(now);
-    int disturbed = 0, kept = 0, backfills = backfills_in_a_cycle;
-    state.searches = 0;
-    for (const RoomClaim& claim : state.claims) kept += claim.freed_for_it ? 0 : 1;
-    bool somebody_waits = false;
-    std::vector<JobNo> waiting;
-    while (const auto next = state.next_in_turn()) {
-        const JobNo job = *next;
-        waiting.push_back(job);
-        const RoomClaim* claim = state.claim_of(job);
-        if (claim != nullptr && claim->freed_for_it) continue;
-        const Job& its = state.jobs[job].job;
-        const std::uint64_t signature = state.signature(its);
-        if (state.failed.contains(signature)) {
-            // What found no room may still be short enough for room that is kept, where one like it was not.
-            if (claim == nullptr && backfills-- > 0 && state.within_quota(its, state.jobs[job].fewest()))
-                state.backfill(job, now, statement);
-            continue;
-        }
-        const bool over = !state.within_quota(its, state.jobs[job].fewest());
-        Binding binding;
-        if (!over && claim == nullptr) {
-            const auto placed = [&] {
-                return state.place(job, now, &binding) ||
-                       (state.deserves(job) && state.drop_undeserved_claims() && state.place(job, now, &binding));
-            };
-            if (placed()) {
-                binding.backfilled = somebody_waits;
-                statement.bind.push_back(std::move(binding));
-                continue;
-            }
-            if (state.backfill(job, now, statement)) continue;
-        }
-        if (disturbed < state.settings.disruptions && state.jobs[job].searched_in < state.round) {
-            if (state.searches >= searches_in_a_cycle) {
-                statement.unfinished = true;
-            } else if (state.disturb(job, now, over, statement)) {
-                ++disturbed;
-                state.failed.clear();
-                continue;
-            } else {
-                state.jobs[job].searched_in = state.cycles;
-            }
-        }
-        if (!over && state.fits_due(job)) {
-            somebody_waits = true;
-            if (claim == nullptr && kept < state.settings.reservations && state.reserve(job, now)) ++kept;
-        }
-        if (state.claim_of(job) == nullptr) state.failed.insert(signature);
-    }
-    if (state.settings.grow) state.grow(statement, now);
-    std::unordered_map<std::uint64_t, std::size_t> told;  // alike: what stands in the way of one stands in that of all
-    for (const JobNo job : waiting) {
-        if (state.jobs[job].phase != Phase::pending) continue;
-        const bool alone = state.claim_of(job) != nullptr || state.jobs[job].job.deadline.has_value();
-        const auto [known, fresh] = told.try_emplace(state.signature(state.jobs[job].job), statement.waiting.size());
-        if (fresh || alone) {
-            statement.waiting.push_back(state.why(job, now));
-        } else {
-            Waiting copy = statement.waiting[known->second];
-            copy.workload = state.jobs[job].job.key;
-            statement.waiting.push_back(std::move(copy));
-        }
-        if (alone) told.erase(known);
-        const JobRec& rec = state.jobs[job];
-        const std::vector<Reason>& reasons = statement.waiting.back().reasons;
-        if (std::ranges::find(reasons, "wait.reboot", &Reason::code) != reasons.end() &&
-            state.within_quota(rec.job, rec.fewest()) && state.claim_of(job) == nullptr)
-            state.want_reboots(statement, job);
-    }
-    // Whoever was not looked for comes first in the next cycle; when all were, everybody may be again.
-    ++state.cycles;
-    if (!statement.unfinished) state.round = state.cycles;
-    state.deciding = false;
-    return statement;
-}
-
-// One reboot for one waiting gang: as many empty hosts as it has tasks would do at most.
-void Engine::State::want_reboots(Statement& statement, JobNo job) const {
-    const JobRec& rec = jobs[job];
-    std::int64_t left = rec.fewest();
-    for (NodeNo node = 0; node < fleet.nodes() && left > 0; ++node)
-        if (fleet.wants_reboot(node, rec.job.shape, rec.job.tenant) &&
-            std::ranges::find(statement.reboot, node) == statement.reboot.end()) {
-            statement.reboot.push_back(node);
-            --left;
-        }
-}
+// --- asked about it ------------------------------------------------------------------------------------------------
 
 bool Engine::was_searched(JobNo job) const {
     return state_->jobs[job].phase == Phase::pending && state_->jobs[job].searched_in >= state_->round;

@@ -1,12 +1,15 @@
 // The scheduler. It is told what is there and what happens; it keeps indexes of that up to date, and in each cycle
 // answers with a statement. The same engine serves the control plane, `bulkhead schedule`, replay and benchmarks.
 //
-// Order: whoever holds less than it is due (division.hpp) before who does not; among those, Fair Tree's order; within a
+// Order: guarantee claims (jobs with which their tenant stays within its guarantee) before all other work. In both
+// groups: tenants that hold less than they are due (division.hpp) first; among those, Fair Tree's order; within a
 // tenant by priority, which a near deadline raises up to the tenant's grant; then by age.
 //
 // Actions, the least disruptive first: allocate; backfill around reservations; consolidate (move); reclaim from
 // branches of the tree above their due; preempt lower priorities of the same tenant. Nothing is evicted that would not
-// help, and what an eviction frees belongs to its claimant until that is placed.
+// help, and what an eviction frees belongs to its claimant until that is placed. A guarantee claim that has to wait for
+// its room (minimum run times, wipes, reboots) keeps that room from all other work. A tenant whose limit was lowered
+// below what it leases gives up work until it is within the limit.
 //
 // Exact for single tasks and for gangs of one shape (every gang here): if room exists without disruption it is found,
 // and a single task gets the node with the best packing score. Sets of victims are searched within a budget.
@@ -29,6 +32,7 @@ struct EngineSettings {
     Duration stale_grace = Duration{60'000};
     Duration reclaim_after{}, preempt_after{};  // least run time where no tenant says one
     int reservations = 4;                       // how many waiting gangs may keep room free for themselves
+    int guaranteed_reservations = 256;          // and how many guarantee claims, at once and beside those
     Duration patience = Duration{600'000};      // from when on, if nobody knows when what they wait for will end
     int moves = 4;                              // the most gangs that are moved for one claimant
     int disruptions = 16;                       // the most claimants for whom others are disturbed in one cycle
@@ -39,7 +43,8 @@ struct EngineSettings {
 // Room that is kept for a job until it is free and the job is placed.
 struct Promise {
     std::int64_t workload = 0;
-    bool freed = false;  // others were disturbed for it
+    bool freed = false;       // others were disturbed for it
+    bool guaranteed = false;  // the job is within its tenant's guarantee
     std::optional<Instant> expected;
     std::vector<TaskSeat> tasks;
 };

@@ -1,7 +1,9 @@
 // What the engine keeps: jobs, tenants with what they hold and are due, and claims on room that is not free yet. Where
-// things stand is FleetIndex's. The parts of the engine are functions of this: engine.cpp (doors and the cycle),
-// turns.cpp (quota, dues, whose turn), disturb.cpp (making room), victims.cpp (whom to disturb), claims.cpp (room that
-// is kept), why.cpp (words), blocking.cpp (what is in the way of one job).
+// things stand is FleetIndex's. The parts of the engine are functions of this: engine.cpp (doors, placing), cycle.cpp
+// (one cycle), turns.cpp (quota, dues, whose turn), whole_gpus.cpp (dues in whole GPUs), limits.cpp (limits that were
+// lowered), growth.cpp (elastic gangs), disturb.cpp (making room), victims.cpp (whom to disturb), claims.cpp (room that
+// is kept), guarantee_claims.cpp (room that is kept for guarantees), why.cpp (words), blocking.cpp (what is in the way
+// of one job).
 #pragma once
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "bulkhead/sched/division.hpp"
 #include "bulkhead/sched/engine.hpp"
 #include "bulkhead/sched/fair_tree.hpp"
 #include "bulkhead/sched/fleet_index.hpp"
@@ -24,7 +27,13 @@ struct JobRec {
     std::uint32_t evicted_in = nil;  // the generation of input in which it was disturbed last
     std::uint32_t tried_in = nil;    // and in which disturbing others for it did not help
     std::uint32_t searched_in = 0;   // the last cycle in which others would have been disturbed for it, and none helped
-    std::uint32_t started_in = nil;  // which cycle: who has just been given room keeps it
+    std::uint32_t started_in = nil;  // the cycle that gave it room last: in that cycle it is no victim
+    std::uint32_t served_in = 0;     // the last cycle in which it was looked at as a guarantee claim
+    std::uint32_t shrunk_in = nil;   // the generation of input in which it lost a spare task last
+    // A running elastic gang asks for its next task through a record of its own, which waits like any job.
+    JobNo growth = nil;          // of a gang: the record that asks for its next task
+    JobNo grows = nil;           // of such a record: the gang
+    std::int64_t waits_for = 0;  // its part of what its tenant waits for
     Phase phase = Phase::unused;
     Instant started;
     std::int32_t fewest() const { return job.least > 0 ? job.least : job.tasks; }
@@ -40,7 +49,7 @@ struct TenantRec {
     std::int64_t own = 0, waiting = 0;  // of its own work
     struct Coming {
         std::int64_t reserved = 0;                 // kept for it
-        std::int64_t freed = 0, freed_pinned = 0;  // likewise, and others were disturbed for it
+        std::int64_t freed = 0, freed_pinned = 0;  // likewise, by a firm claim
         std::int64_t leaving = 0;                  // what it holds and is on its way out
         std::int64_t sum() const { return reserved + freed - leaving; }
         void add(const Coming& more) {
@@ -60,8 +69,8 @@ struct TenantRec {
         if (facts.hard) out = std::min(out.value_or(facts.guarantee.units), facts.guarantee.units);
         return out;
     }
-    // What counts against that. What others were disturbed for counts as if it were held: else it could be given away
-    // meanwhile, and they would have been disturbed for nothing.
+    // What counts against that. Room of a firm claim counts as if it were held, so that no other work of the tenant
+    // uses up the quota meanwhile.
     std::int64_t counts() const { return held + coming.freed; }
     bool would_exceed(std::int64_t asked) const { return most() && counts() + asked > *most(); }
     // What could be taken from it: a promise is nothing that anybody can take.
@@ -70,7 +79,8 @@ struct TenantRec {
     std::int64_t due = 0, own_due = 0;
     std::int64_t guarantee = 0;  // its own, or what those below it are guaranteed together
     std::int64_t owed = 0;       // guaranteed, never lent, not yet held, and not part of what someone below is owed
-    std::int64_t usage = 0;      // Gpus::units times seconds, as far as they still count
+    std::int64_t usage = 0;      // parts of GPUs (Gpus) times milliseconds, as far as they still count
+    std::int64_t ended = 0;      // what its own work gave up since usage was last brought up to date
     Fraction level, own_level;   // in Fair Tree
     // While a cycle runs:
     std::vector<JobNo> queue;
@@ -84,6 +94,8 @@ struct RoomClaim {
     std::vector<SeatNo> seats;        // promised
     std::optional<Instant> expected;  // when it should be free; none: unknown
     bool freed_for_it = false;        // others were disturbed for it
+    bool guaranteed = false;          // its job is a guarantee claim, so that no other work may start there
+    bool firm() const { return freed_for_it || guaranteed; }
 };
 
 // What a set of victims costs. Preemption takes the lowest priorities first, and only among those who loses least.
@@ -110,12 +122,15 @@ struct Engine::State {
     FleetIndex fleet;
     std::vector<JobRec> jobs;
     std::vector<JobNo> spare_jobs, pending, running;
+    std::vector<JobNo> retired;  // records of growth that are done: spare from the next cycle on
     std::vector<TenantRec> tenants;
     std::vector<TenantNo> roots;
     std::vector<TenantNo> down;  // everyone, each after its parent
     std::vector<RoomClaim> claims;
     std::int64_t owed = 0;
     bool dues_stale = true, mix_given = false, deciding = false;
+    bool any_elastic = false;                  // an elastic gang was ever submitted
+    std::int64_t fractional = 0;               // jobs that ask for parts of GPUs
     std::int64_t counted = 0, mixed_at = 0;    // tasks submitted, and at the last look at the mix
     std::uint32_t generation = 0;              // of input
     std::uint32_t cycles = 1;                  // the number of the one that runs, or will
@@ -137,15 +152,36 @@ struct Engine::State {
     void set_ending(JobNo job);
     void seat(JobNo job, SeatNo seat);
     void start(JobNo job, std::span<const FleetIndex::Portion> where, Instant now);
-    void leave(JobNo job, bool clean);  // all its seats
+    void leave(JobNo job, bool clean);                                                             // all its seats
+    void begin(JobNo job, std::span<const FleetIndex::Portion> where, Instant now, Binding* out);  // start, and tell
     bool place(JobNo job, Instant now, Binding* out);
     std::vector<FleetIndex::Portion> find_room(JobNo job, std::int32_t tasks);
     Binding described(JobNo job) const;
     void refresh_mix();
     std::uint64_t signature(const Job& job) const;
-    void grow(Statement& statement, Instant now);
+    void count_waiting(JobNo job);  // what its tenant waits for, after the job changed
+
+    // cycle.cpp
+    struct Round;  // what one cycle keeps in mind
+    void serve(JobNo job, bool guaranteed, Round& round, Statement& statement, Instant now);
+    void serve_in_turn(bool guarantees, Round& round, Statement& statement, Instant now);
+    void tell_waiting(const Round& round, Statement& statement, Instant now);
     void clear_stale(Statement& statement, Instant now);
     void want_reboots(Statement& statement, JobNo job) const;
+
+    // limits.cpp
+    void enforce_limits(Statement& statement, Instant now);
+    void bring_below(TenantNo limited, std::int64_t most, Statement& statement, Instant now);
+    Duration least_run_under_limit(TenantNo victim, TenantNo limited) const;
+    void give_up(JobNo job, SeatNo seat);  // one task of an elastic gang
+
+    // growth.cpp
+    bool can_grow(const JobRec& rec) const;
+    void raise_growth();
+    JobNo growth_of(JobNo gang);     // the record that asks for its next task
+    void end_growth(JobNo gang);     // with the room that is kept for it
+    void retire_growth(JobNo gang);  // its record no longer waits; a claim of it is the caller's
+    void grow(Statement& statement, Instant now);
 
     // turns.cpp
     void set_tenants(std::vector<TenantFacts> facts);
@@ -153,9 +189,18 @@ struct Engine::State {
     bool within_quota(const Job& job, std::int64_t tasks, std::int64_t freed = 0) const;  // `freed`: and then free too
     std::optional<Reason> over_quota(const Job& job, std::int64_t tasks) const;
     void divide_now();
+
+    // whole_gpus.cpp
+    static bool is_whole(const Division& division);
+    void rank_for_rest(std::vector<Queue>& queues, const Division& exact) const;
+    std::vector<std::int64_t> use_of_one_more(const Division& exact) const;
+
+    // turns.cpp, continued
     void age(Instant now);
     std::int64_t urgency(const Job& job, Instant now) const;  // priority, raised by a near deadline
-    void line_up(Instant now);
+    void line_up(Instant now, bool guarantees);  // either jobs that may be guarantee claims, or all not yet served
+    bool goes_before(JobNo a, JobNo b) const;    // of two jobs of one tenant with equal urgency
+    bool may_be_guaranteed(JobNo job) const;     // cheap, and true for every guarantee claim
     std::optional<JobNo> next_in_turn();
     bool deserves(JobNo job) const;  // its tenant and those above stay within what they are due
     bool fits_due(JobNo job) const;  // they would, once work of theirs that runs now is done
@@ -185,10 +230,19 @@ struct Engine::State {
     // Its promises, taken back while somebody looks for room, and made again.
     std::vector<SeatRec> lift(RoomClaim& claim);
     void lower(RoomClaim& claim, std::span<const SeatRec> lifted);
-    void settle_claims(Statement& statement, Instant now);
+    void settle_claims(Statement& statement, Instant now, bool firm);
     bool place_as_promised(JobNo job, std::span<const SeatRec> promised, Instant now, Binding* out);
     bool reserve(JobNo job, Instant now);
     bool backfill(JobNo job, Instant now, Statement& statement);
+
+    // guarantee_claims.cpp
+    // Its tenant's own work stays within what is guaranteed to it. A sibling that holds too much does not count against
+    // it.
+    bool claims_guarantee(JobNo job) const;
+    std::optional<Plan> future_plan(JobNo job, Instant now);
+    bool place_guaranteed(JobNo job, Instant now, Binding& out);
+    bool reserve_guaranteed(JobNo job, Instant now);
+    bool still_possible(const RoomClaim& claim, std::span<const SeatRec> lifted);
 
     // why.cpp
     Waiting why(JobNo job, Instant now) const;

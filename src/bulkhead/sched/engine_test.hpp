@@ -121,8 +121,9 @@ struct Play {
         const gpu::Board& board = **gpu::find_board(h100);
         return {gpu_unit * board.profiles[gpu::find_profile(board, row.profile)->index].slices / board.slices};
     }
-    JobNo submit(const JobRow& row) {
+    JobNo submit(const JobRow& row, bool held_back = false) {
         Job job;
+        job.held_back = held_back;
         job.key = std::ssize(job_names);
         job.tenant = row.tenant;
         job.shape = engine.shape(need_of(row));

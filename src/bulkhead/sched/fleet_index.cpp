@@ -262,10 +262,13 @@ ShapeNo FleetIndex::shape(const TaskNeed& need) {
     for (const Want& want : need.wants)
         key += fmt::format("/w{}:{}:{}:{}:{}:{}", want.model, static_cast<int>(want.form), want.count, want.share,
                            want.size, want.profile_name);
+    std::uint64_t content = 0xCBF29CE484222325u;
+    for (const char letter : key) content = (content ^ static_cast<unsigned char>(letter)) * 0x100000001B3u;
     const auto [known, fresh] = shape_numbers_.try_emplace(std::move(key), static_cast<ShapeNo>(shapes_.size()));
     if (!fresh) return known->second;
     Shape shape;
     shape.need = need;
+    shape.content = content;
     shape.memory_mib = (need.memory + (1 << 20) - 1) >> 20;
     std::ranges::sort(shape.need.kinds);
     shape.scopes = scopes_of(need.sharing.node, need.sharing.gpu, need.sharing.instance, need.sharing.nvlink);

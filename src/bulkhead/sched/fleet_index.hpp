@@ -59,7 +59,8 @@ struct Shape {
     std::int64_t memory_mib = 0;
     std::uint16_t least_whole = 0, least_hole = 0, least_open = 0;  // without which a node takes no task of it
     std::uint8_t scopes = 0;
-    std::int64_t seen = 0;  // tasks of this shape that were submitted
+    std::int64_t seen = 0;      // tasks of this shape that were submitted
+    std::uint64_t content = 0;  // a hash of the need: its number depends on the order of arrival
 };
 
 // What a node, a bucket or a supposition looks like to a request.
@@ -138,6 +139,7 @@ public:
     template <class Gone>
     void promise(const Portion& where, const Job& job, JobNo owner, const Gone& gone, std::vector<SeatNo>& out);
     bool any_ending(NodeNo node) const { return nodes_[node].ending > 0; }
+    bool is_open(NodeNo node) const { return nodes_[node].open; }
     SeatNo promise_again(const SeatRec& seat);
     SeatNo promise_exactly(const TaskSeat& where, const Job& job, JobNo owner);
     bool wants_reboot(NodeNo node, ShapeNo shape, TenantNo tenant) const;  // and nothing else stands in the way

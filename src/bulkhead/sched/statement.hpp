@@ -29,16 +29,17 @@ struct Binding {
     bool backfilled = false;  // before others whose turn it was, without making them wait longer
 };
 
-enum class Action : std::uint8_t { allocate, backfill, consolidate, reclaim, preempt, stale };
+enum class Action : std::uint8_t { allocate, backfill, consolidate, reclaim, preempt, stale, limit };
 constexpr auto words(Action) {
-    return std::to_array<std::string_view>({"allocate", "backfill", "consolidate", "reclaim", "preempt", "stale"});
+    return std::to_array<std::string_view>(
+        {"allocate", "backfill", "consolidate", "reclaim", "preempt", "stale", "limit"});
 }
 
 // Tasks that must stop. What they leave is kept for the claimant.
 struct Eviction {
     std::int64_t workload = 0;
     Action action = Action::reclaim;
-    std::int64_t claimant = 0;         // for whom; 0 with `stale`
+    std::int64_t claimant = 0;         // for whom; 0 with `stale` and `limit`
     std::int64_t tasks = 0;            // of an elastic gang only those above its minimum, where they suffice
     bool whole = true;                 // nothing of the gang stays
     std::int64_t lost_gpu_ms = 0;      // work since the last checkpoint: GPUs times milliseconds
@@ -61,12 +62,21 @@ struct Waiting {
     std::optional<Blocking> blocking;         // of Engine::explain() alone: too expensive for every cycle
 };
 
+// A tenant that leases more than its limit, with all below it, and that no eviction can bring below it now: the work
+// may not be preempted, or its minimum run time is not over.
+struct OverLimit {
+    std::uint32_t tenant = 0;
+    Gpus held, limit;
+    Gpus fixed;  // by work that may not be preempted
+};
+
 struct Statement {
     std::vector<Binding> bind;
     std::vector<Eviction> evict;
     std::vector<Move> move;
     std::vector<std::uint32_t> reboot;  // empty nodes whose host another trust domain used, wanted by somebody
     std::vector<Waiting> waiting;
+    std::vector<OverLimit> over_limit;
     bool unfinished = false;  // there were more to look for than one cycle looks for: ask again
 
     bool quiet() const { return bind.empty() && evict.empty() && move.empty() && !unfinished; }

@@ -1,11 +1,24 @@
 // What a tenant may hold, what it is due, and whose turn it is.
 #include <algorithm>
+#include <tuple>
 
 #include "bulkhead/sched/decay.hpp"
 #include "bulkhead/sched/division.hpp"
 #include "bulkhead/sched/engine_state.hpp"
 
 namespace bulkhead::sched {
+
+namespace {
+
+struct Place {
+    std::int64_t urgency = 0;
+    Instant submitted;
+    JobNo job = 0;
+};
+
+std::int64_t capped(Wide usage) { return static_cast<std::int64_t>(std::min(usage, Wide{1} << 62)); }
+
+}  // namespace
 
 void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
     std::vector<TenantRec> before = std::move(tenants);
@@ -21,9 +34,12 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
             tenant.own_coming = before[i].own_coming;
             tenant.pinned = 0;
             tenant.usage = before[i].usage;
+            tenant.ended = before[i].ended;
         }
         if (i < facts.size()) {
-            if (i >= before.size()) tenant.usage = facts[i].usage * gpu_unit;
+            if (i >= before.size())
+                tenant.usage =
+                    capped(static_cast<Wide>(facts[i].usage) * gpu_unit * 1000 + static_cast<Wide>(facts[i].usage_ms));
             tenant.facts = std::move(facts[i]);
         } else {
             tenant.facts = std::move(before[i].facts);
@@ -138,27 +154,46 @@ void Engine::State::divide_now() {
         if (tenant.facts.hard && !inner)
             idle += std::max<std::int64_t>(tenant.facts.guarantee.units - asked[number], 0);
     }
-    const Division division = divide(queues, Gpus{std::max<std::int64_t>(fleet.total_units() - idle, 0)});
+    // What is leased beyond a limit that was lowered is not there either, until it is given up.
+    std::vector<std::int64_t> beyond(tenants.size());
+    for (auto number = down.rbegin(); number != down.rend(); ++number) {
+        const TenantRec& tenant = tenants[*number];
+        if (const auto most = tenant.most()) beyond[*number] = std::max(beyond[*number], tenant.has() - *most);
+        (tenant.facts.parent ? beyond[*tenant.facts.parent] : idle) += beyond[*number];
+    }
+    const Gpus total{std::max<std::int64_t>(fleet.total_units() - idle, 0)};
+    Division division = divide(queues, total);
+    // Where only whole GPUs are asked for, parts of them are of no use to anyone.
+    if (fractional == 0 && !is_whole(division)) {
+        rank_for_rest(queues, division);
+        division = divide(queues, total, Grain::whole);
+    }
     for (std::size_t i = 0; i < tenants.size(); ++i) {
         tenants[i].due = division.queues[i].share.units;
         tenants[i].own_due = division.queues[i].own.units;
     }
 }
 
+// Work that ended since the last cycle counts up to this one: the engine is not told the moment.
 void Engine::State::age(Instant now) {
     if (!aged) aged = now;
-    const Duration passed = now - *aged;
-    if (passed.ms >= 1000) {
+    if (const Duration passed = now - *aged; passed.ms > 0) {
         for (TenantRec& tenant : tenants)
-            tenant.usage = decayed(tenant.usage, passed, settings.half_life) + tenant.own * (passed.ms / 1000);
-        aged = Instant{aged->ms + passed.ms / 1000 * 1000};
+            tenant.usage = capped(Wide{static_cast<std::uint64_t>(decayed(tenant.usage, passed, settings.half_life))} +
+                                  static_cast<Wide>(tenant.own + tenant.ended) * static_cast<Wide>(passed.ms));
+        aged = now;
     }
+    for (TenantRec& tenant : tenants) tenant.ended = 0;
+    // Fair Tree counts up to most_usage: all in units as fine as that allows.
+    std::int64_t largest = 0;
+    for (const TenantRec& tenant : tenants) largest = std::max(largest, tenant.usage);
+    const std::int64_t coarse = largest / most_usage + 1;
     // Levels for the walk: an inner tenant's own work is a user of its own below it.
     std::vector<Association> associations;
     std::vector<std::size_t> place(tenants.size()), own_place(tenants.size());
     for (const TenantNo number : down) {
         const TenantRec& tenant = tenants[number];
-        const std::int64_t usage = std::min<std::int64_t>(tenant.usage / gpu_unit, most_usage);
+        const std::int64_t usage = tenant.usage / coarse;
         const Parent above = tenant.facts.parent ? Parent{place[*tenant.facts.parent]} : Parent{};
         place[number] = associations.size();
         associations.push_back({above, tenant.facts.shares, tenant.children.empty() ? usage : 0});
@@ -186,29 +221,53 @@ std::int64_t Engine::State::urgency(const Job& job, Instant now) const {
                                                     static_cast<Wide>(window - slack) / static_cast<Wide>(window));
 }
 
-void Engine::State::line_up(Instant now) {
+// Of two jobs of equal priority that came at the same moment the larger one. Only between jobs that are alike in all
+// that matters for room does their number decide, so that the order of arrival does not change what tenants get.
+bool Engine::State::goes_before(JobNo a, JobNo b) const {
+    const Job &x = jobs[a].job, &y = jobs[b].job;
+    const auto size = [](const Job& job) {
+        const std::int64_t least = job.counted(job.least > 0 ? job.least : job.tasks);
+        return std::tuple{-least, -job.counted(job.tasks), -job.tasks, job.least};
+    };
+    if (size(x) != size(y)) return size(x) < size(y);
+    const auto kind = [&](const Job& job) {
+        return std::tuple{job.preemptible,
+                          job.within,
+                          job.prefer,
+                          job.group,
+                          job.group_within,
+                          job.duration.value_or(Duration{}).ms,
+                          job.checkpoint.value_or(Duration{}).ms};
+    };
+    if (kind(x) != kind(y)) return kind(x) < kind(y);
+    if (x.shape != y.shape) {
+        const std::uint64_t one = fleet.shape(x.shape).content, other = fleet.shape(y.shape).content;
+        if (one != other) return one < other;
+    }
+    return x.key < y.key;
+}
+
+void Engine::State::line_up(Instant now, bool guarantees) {
     for (TenantRec& tenant : tenants) {
         tenant.queue.clear();
         tenant.next = 0;
         tenant.untried = 0;
     }
-    for (const JobNo job : pending)
-        if (!jobs[job].job.held_back) tenants[jobs[job].job.tenant].queue.push_back(job);
+    for (const JobNo job : pending) {
+        const JobRec& rec = jobs[job];
+        if (rec.job.held_back) continue;
+        if (guarantees ? !may_be_guaranteed(job) : rec.served_in == cycles) continue;
+        tenants[rec.job.tenant].queue.push_back(job);
+    }
     for (TenantRec& tenant : tenants) {
         if (tenant.queue.empty()) continue;
-        struct Place {
-            std::int64_t urgency = 0;
-            Instant submitted;
-            std::int64_t key = 0;
-            JobNo job = 0;
-        };
         std::vector<Place> order;
         order.reserve(tenant.queue.size());
         for (const JobNo job : tenant.queue)
-            order.push_back({-urgency(jobs[job].job, now), jobs[job].job.submitted, jobs[job].job.key, job});
-        std::ranges::sort(order, [](const Place& a, const Place& b) {
+            order.push_back({-urgency(jobs[job].job, now), jobs[job].job.submitted, job});
+        std::ranges::sort(order, [&](const Place& a, const Place& b) {
             if (a.urgency != b.urgency) return a.urgency < b.urgency;
-            return a.submitted != b.submitted ? a.submitted < b.submitted : a.key < b.key;
+            return a.submitted != b.submitted ? a.submitted < b.submitted : goes_before(a.job, b.job);
         });
         for (std::size_t i = 0; i < order.size(); ++i) tenant.queue[i] = order[i].job;
         for (const TenantNo holder : tenant.line) tenants[holder].untried += std::ssize(tenant.queue);
@@ -231,7 +290,8 @@ std::optional<JobNo> Engine::State::next_in_turn() {
         if (left != right) return left < right;
         if (a.own != b.own) return a.own;
         const TenantFacts &x = tenants[a.tenant].facts, &y = tenants[b.tenant].facts;
-        return x.seniority != y.seniority ? x.seniority < y.seniority : a.tenant < b.tenant;
+        if (x.seniority != y.seniority) return x.seniority < y.seniority;
+        return x.name != y.name ? x.name < y.name : a.tenant < b.tenant;
     };
     const std::vector<TenantNo>* among = &roots;
     std::optional<Side> above;

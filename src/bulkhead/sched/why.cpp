@@ -110,6 +110,7 @@ constexpr std::array all_words{
     ReasonWords{"wait.restoring",
                 "the control plane was restored from a backup and waits until every node has reported"},
     ReasonWords{"evict.stale", "{tasks} tasks are left of a gang that needs {least}"},
+    ReasonWords{"evict.limit", "its tenant, or a tenant above it, held {held} GPUs, and its limit is {limit} now"},
     ReasonWords{"evict.surplus",
                 "it ran {tasks} tasks and needs {least}: tasks above the minimum are given back on demand"},
     ReasonWords{"evict.reclaim", "its tenant held {held} GPUs and was due {due}"},

@@ -24,6 +24,7 @@ struct TenantFacts {
     std::int64_t over_quota_priority = 0;
     std::int64_t shares = 1;     // in Fair Tree
     std::int64_t usage = 0;      // GPU-seconds of its own work, as far as they still count
+    std::int64_t usage_ms = 0;   // and what there is beyond whole GPU-seconds: parts of GPUs (Gpus) times milliseconds
     std::int64_t seniority = 0;  // smaller: older
     bool hard = false;           // the guarantee is never lent and never exceeded
     std::int64_t grant = 1000;   // the highest priority granted, which a deadline may raise its work to

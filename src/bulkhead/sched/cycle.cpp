@@ -1,0 +1,190 @@
+// One cycle: limits first, then guarantee claims, then all other work in its turn, then growth into what is left.
+#include <algorithm>
+#include <unordered_map>
+
+#include "bulkhead/sched/engine_state.hpp"
+
+namespace bulkhead::sched {
+
+using Phase = JobRec::Phase;
+
+namespace {
+
+constexpr int searches_in_a_cycle = 24;    // searches of the fleet for victims, up to four for one claimant
+constexpr int backfills_in_a_cycle = 256;  // tries of jobs like one that found no room in this cycle
+
+}  // namespace
+
+struct Engine::State::Round {
+    int disturbed = 0;  // claimants that others were disturbed for
+    int reserved = 0, guaranteed = 0;
+    int backfills = backfills_in_a_cycle;
+    bool others_wait = false;    // a job within its due did not start
+    std::vector<JobNo> waiting;  // in the order in which they were looked at
+};
+
+std::uint64_t Engine::State::signature(const Job& job) const {
+    std::uint64_t hash = 0x2545F4914F6CDD1Du;
+    const auto add = [&](std::uint64_t word) {
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 31;
+    };
+    add(std::uint64_t{job.shape} << 32 | job.tenant);
+    add(static_cast<std::uint64_t>(job.tasks) << 32 | static_cast<std::uint32_t>(job.least));
+    add(static_cast<std::uint64_t>(job.within) << 40 | static_cast<std::uint64_t>(job.group_within) << 32 |
+        static_cast<std::uint32_t>(job.group));
+    add(static_cast<std::uint64_t>(job.priority) << 1 | (job.preemptible ? 1u : 0u));
+    return hash;
+}
+
+// A gang below its minimum does no work and holds GPUs.
+void Engine::State::clear_stale(Statement& statement, Instant now) {
+    for (std::size_t i = 0; i < running.size(); ++i) {
+        JobRec& rec = jobs[running[i]];
+        if (rec.phase != Phase::running || rec.placed >= rec.fewest()) continue;
+        if (now - rec.started < settings.stale_grace) continue;
+        Eviction eviction{.workload = rec.job.key, .action = Action::stale};
+        eviction.tasks = rec.placed;
+        eviction.reasons.push_back(
+            {"evict.stale", {{"tasks", std::int64_t{rec.placed}}, {"least", std::int64_t{rec.fewest()}}}});
+        for (SeatNo seat = rec.seats; seat != nil; seat = fleet.seat(seat).next_of_job)
+            eviction.nodes.push_back(fleet.seat(seat).node);
+        set_ending(running[i]);
+        statement.evict.push_back(std::move(eviction));
+    }
+}
+
+void Engine::State::serve(JobNo job, bool guaranteed, Round& round, Statement& statement, Instant now) {
+    const RoomClaim* claim = claim_of(job);
+    if (claim != nullptr && claim->freed_for_it) return;
+    const JobRec& rec = jobs[job];
+    const std::uint64_t its_signature = signature(rec.job);
+    if (failed.contains(its_signature)) {
+        // A job like it found no room, but this one may be short enough for room that is reserved.
+        if (claim == nullptr && !guaranteed && round.backfills-- > 0 && within_quota(rec.job, rec.fewest()))
+            backfill(job, now, statement);
+        return;
+    }
+    if (claim != nullptr) expect(*claim, false);
+    const bool over = !within_quota(rec.job, rec.fewest());
+    if (claim != nullptr) expect(*claim, true);
+    Binding binding;
+    if (!over && claim == nullptr) {
+        const auto placed = [&] {
+            if (place(job, now, &binding)) return true;
+            if (guaranteed) return place_guaranteed(job, now, binding);
+            return deserves(job) && drop_undeserved_claims() && place(job, now, &binding);
+        };
+        if (placed()) {
+            binding.backfilled = round.others_wait;
+            statement.bind.push_back(std::move(binding));
+            return;
+        }
+        if (!guaranteed && backfill(job, now, statement)) return;
+    }
+    // A gang that has just given up a task does not take one from others before something else changes.
+    const bool may_disturb = rec.grows == nil || jobs[rec.grows].shrunk_in != generation;
+    if (may_disturb && round.disturbed < settings.disruptions && rec.searched_in < this->round) {
+        if (searches >= searches_in_a_cycle) {
+            statement.unfinished = true;
+        } else if (disturb(job, now, over, statement)) {
+            ++round.disturbed;
+            failed.clear();
+            return;
+        } else {
+            jobs[job].searched_in = cycles;
+        }
+    }
+    if (guaranteed) {
+        const bool had = claim_of(job) != nullptr;
+        if ((had || round.guaranteed < settings.guaranteed_reservations) && reserve_guaranteed(job, now) && !had)
+            ++round.guaranteed;
+    } else if (!over && rec.grows == nil && fits_due(job)) {
+        round.others_wait = true;
+        if (claim_of(job) == nullptr && round.reserved < settings.reservations && reserve(job, now)) ++round.reserved;
+    }
+    if (claim_of(job) == nullptr) failed.insert(its_signature);
+}
+
+void Engine::State::serve_in_turn(bool guarantees, Round& round, Statement& statement, Instant now) {
+    line_up(now, guarantees);
+    while (const auto next = next_in_turn()) {
+        const JobNo job = *next;
+        if (jobs[job].phase != Phase::pending) continue;
+        // Jobs served before it may have used up the guarantee, or the due that lets a gang grow.
+        if (guarantees ? !may_be_guaranteed(job) || !claims_guarantee(job) : jobs[job].grows != nil && !deserves(job))
+            continue;
+        jobs[job].served_in = cycles;
+        round.waiting.push_back(job);
+        serve(job, guarantees, round, statement, now);
+    }
+}
+
+// Why each job that was looked at waits. What stands in the way of one job stands in that of all jobs like it.
+void Engine::State::tell_waiting(const Round& round, Statement& statement, Instant now) {
+    std::unordered_map<std::uint64_t, std::size_t> told;
+    for (const JobNo job : round.waiting) {
+        const JobRec& rec = jobs[job];
+        if (rec.phase != Phase::pending || rec.grows != nil) continue;
+        const bool alone = claim_of(job) != nullptr || rec.job.deadline.has_value();
+        const auto [known, fresh] = told.try_emplace(signature(rec.job), statement.waiting.size());
+        if (fresh || alone) {
+            statement.waiting.push_back(why(job, now));
+        } else {
+            Waiting copy = statement.waiting[known->second];
+            copy.workload = rec.job.key;
+            statement.waiting.push_back(std::move(copy));
+        }
+        if (alone) told.erase(known);
+        const std::vector<Reason>& reasons = statement.waiting.back().reasons;
+        if (std::ranges::find(reasons, "wait.reboot", &Reason::code) != reasons.end() &&
+            within_quota(rec.job, rec.fewest()) && claim_of(job) == nullptr)
+            want_reboots(statement, job);
+    }
+}
+
+Statement Engine::cycle(Instant now) {
+    State& state = *state_;
+    Statement statement;
+    state.deciding = true;
+    state.age(now);
+    state.clear_stale(statement, now);
+    state.refresh_mix();
+    state.enforce_limits(statement, now);
+    state.divide_now();
+    state.failed.clear();
+    state.searches = 0;
+    state.raise_growth();
+    state.settle_claims(statement, now, true);
+    State::Round round;
+    for (const RoomClaim& claim : state.claims) {
+        round.guaranteed += claim.guaranteed && !claim.freed_for_it ? 1 : 0;
+        round.reserved += claim.firm() ? 0 : 1;
+    }
+    state.serve_in_turn(true, round, statement, now);
+    state.settle_claims(statement, now, false);
+    state.serve_in_turn(false, round, statement, now);
+    if (state.settings.grow) state.grow(statement, now);
+    state.tell_waiting(round, statement, now);
+    state.spare_jobs.insert(state.spare_jobs.end(), state.retired.begin(), state.retired.end());
+    state.retired.clear();
+    // Claimants that the budget left out come first in the next cycle; when none was left out, all may be searched for.
+    ++state.cycles;
+    if (!statement.unfinished) state.round = state.cycles;
+    state.deciding = false;
+    return statement;
+}
+
+// One reboot for one waiting gang: as many empty hosts as it has tasks would do at most.
+void Engine::State::want_reboots(Statement& statement, JobNo job) const {
+    const JobRec& rec = jobs[job];
+    std::int64_t left = rec.fewest();
+    for (NodeNo node = 0; node < fleet.nodes() && left > 0; ++node)
+        if (fleet.wants_reboot(node, rec.job.shape, rec.job.tenant) &&
+            std::ranges::find(statement.reboot, node) == statement.reboot.end()) {
+            statement.reboot.push_back(node);
+            --left;
+        }
+}
+
+}  // namespace bulkhead::sched

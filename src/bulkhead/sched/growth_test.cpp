@@ -1,0 +1,86 @@
+// Elastic gangs that run with fewer tasks than they asked for.
+#include "bulkhead/sched/engine_test.hpp"
+#include "bulkhead/sched/rebuilt_test.hpp"
+
+namespace bulkhead::sched {
+namespace {
+
+std::size_t tasks(const Play& play, const std::string& job) { return play.engine.seats(play.jobs.at(job)).size(); }
+
+// The gang of tenant 1 runs with two tasks of six; tenant 0 has the other six GPUs.
+struct Small : Play {
+    explicit Small(std::vector<TenantFacts> facts, EngineSettings settings = {}) : Play{settings} {
+        tenants(std::move(facts));
+        node({.name = "n1"});
+        for (int i = 0; i < 6; ++i) run({.name = "v" + std::to_string(i), .tenant = 0});
+        submit({.name = "elastic", .tenant = 1, .tasks = 6, .least = 2});
+        cycle();
+        EXPECT_TRUE(runs("elastic"));
+    }
+};
+
+TEST(Growth, a_gang_below_its_due_reclaims_up_to_it_and_no_further) {
+    Small play{{team("greedy"), team("late")}};
+    play.settle();
+    EXPECT_EQ(tasks(play, "elastic"), 4u);
+    EXPECT_EQ(Gpus{play.engine.held(0)}, Gpus::whole(4));
+}
+
+TEST(Growth, a_gang_within_its_guarantee_reclaims_up_to_it) {
+    Small play{{team("greedy", 0, 100), team("late", 5)}};
+    play.settle();
+    EXPECT_GE(tasks(play, "elastic"), 5u);
+}
+
+TEST(Growth, a_gang_beyond_guarantee_and_due_evicts_nobody) {
+    Small play{{team("greedy", 6), team("late")}};
+    play.settle();
+    EXPECT_EQ(tasks(play, "elastic"), 2u);
+    EXPECT_EQ(Gpus{play.engine.held(0)}, Gpus::whole(6));
+}
+
+TEST(Growth, room_that_was_freed_for_it_is_not_taken_by_others) {
+    Small play{{team("greedy"), team("late"), team("third")}};
+    ASSERT_FALSE(play.last.evict.empty() && play.cycle().evict.empty());
+    const Names leaving = play.evicted();
+    play.submit({.name = "thief", .tenant = 0});
+    play.stop_evicted();
+    play.cycle();
+    EXPECT_GT(tasks(play, "elastic"), 2u);
+    EXPECT_FALSE(play.runs("thief"));
+}
+
+TEST(Growth, a_gang_that_ends_leaves_no_claim_behind) {
+    Small play{{team("greedy"), team("late")}};
+    play.cycle();
+    play.engine.finish(play.jobs.at("elastic"));
+    play.stop_evicted();
+    play.settle();
+    EXPECT_TRUE(play.engine.promises().empty());
+    EXPECT_EQ(Gpus{play.engine.held(0)}, Gpus::whole(6));
+}
+
+TEST(Growth, a_gang_that_gave_up_a_task_does_not_take_it_back) {
+    Play play;
+    play.tenants({team("greedy"), team("late")});
+    play.node({.name = "n1"});
+    play.run({.name = "elastic", .tenant = 0, .tasks = 8, .least = 1});
+    for (int i = 0; i < 8; ++i) play.submit({.name = "c" + std::to_string(i), .tenant = 1});
+    play.settle();
+    EXPECT_EQ(tasks(play, "elastic"), 4u);
+    EXPECT_EQ(Gpus{play.engine.held(1)}, Gpus::whole(4));
+}
+
+TEST(Growth, two_elastic_gangs_share_and_settle) {
+    Play play;
+    play.tenants({team("a"), team("b")});
+    play.node({.name = "n1"});
+    play.run({.name = "x", .tenant = 0, .tasks = 8, .least = 1});
+    play.submit({.name = "y", .tenant = 1, .tasks = 8, .least = 1});
+    play.settle();
+    EXPECT_EQ(tasks(play, "x"), 4u);
+    EXPECT_EQ(tasks(play, "y"), 4u);
+}
+
+}  // namespace
+}  // namespace bulkhead::sched
