@@ -1,8 +1,9 @@
-// Making room for a job whose turn it is, the least disturbing way first: move others, take what elastic gangs have
-// beyond their minimum, reclaim, preempt. Who goes is found in victims.cpp.
+// Making room for a job whose turn it is: the plan that plan_search.hpp finds is carried out. Spare tasks go at once,
+// jobs move at once, whole jobs are asked to leave, and the room is kept for the claimant.
 #include <algorithm>
+#include <limits>
 
-#include "bulkhead/sched/engine_state.hpp"
+#include "bulkhead/sched/plan_search.hpp"
 
 namespace bulkhead::sched {
 
@@ -22,81 +23,146 @@ bool same_places(const Binding& a, const Binding& b) {
 
 }  // namespace
 
-// Elastic gangs give what they have beyond their minimum before any gang ends.
-bool Engine::State::shrink(JobNo number, Instant now, Statement& statement) {
-    const Job& job = jobs[number].job;
-    if (jobs[number].fewest() != 1) return false;
-    mark_takeable(job, Action::reclaim, true);
-    const std::int64_t gpus = fleet.whole_gpus(job.shape);
-    std::optional<std::pair<NodeNo, std::vector<SeatNo>>> best;
-    FleetIndex::Supposed supposed;
-    std::vector<SeatNo> here;
-    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
-        if (fleet.first_seat(node) == nil || !fleet.able(node, job.shape)) continue;
-        here.clear();
-        std::int64_t touched = fleet.whole(node);
-        for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
-            const SeatRec& seat = fleet.seat(s);
-            if (seat.job == nil || seat.pinned || seat.ending || seat.promised) continue;
-            const JobRec& rec = jobs[seat.job];
-            const bool own = seat.tenant == job.tenant && urgency(rec.job, now) < urgency(job, now);
-            if ((takeable[seat.tenant] == 0 && !own) || rec.phase != Phase::running || rec.job.least == 0) continue;
-            if (rec.evicted_in == generation || rec.started_in == cycles) continue;
-            const Action action = own ? Action::preempt : Action::reclaim;
-            if (now - rec.started < least_run(seat.tenant, job.tenant, action)) continue;
-            std::int64_t chosen = 0;
-            for (const SeatNo other : here) chosen += fleet.seat(other).job == seat.job ? 1 : 0;
-            if (rec.placed - chosen <= rec.job.least) continue;
-            if (!own && rec.job.counted(chosen + 1) > takeable[seat.tenant]) continue;
-            here.push_back(s);
-            touched += std::popcount(seat.gpus);
-        }
-        if (here.empty() || touched < gpus) continue;
-        const auto fits = [&] {
-            fleet.suppose(supposed, node, [&](const SeatRec& seat) {
-                return std::ranges::any_of(here, [&](SeatNo s) { return s != nil && &fleet.seat(s) == &seat; });
-            });
-            return fleet.capacity(supposed.view, node, job.shape, job.tenant) > 0;
-        };
-        if (!fits()) continue;
-        for (SeatNo& s : here) {
-            const SeatNo kept = s;
-            s = nil;
-            if (!fits()) s = kept;
-        }
-        std::erase(here, nil);
-        if (!best || here.size() < best->second.size()) best = {node, here};
-        if (best->second.size() == 1) break;
+void Engine::State::shrink(JobNo claimant, const Shrink& shrink, Statement& statement) {
+    JobRec& rec = jobs[shrink.job];
+    const Job& job = jobs[claimant].job;
+    Eviction eviction{.workload = rec.job.key,
+                      .action = rec.job.tenant == job.tenant ? Action::preempt : Action::reclaim,
+                      .claimant = job.key,
+                      .tasks = std::ssize(shrink.seats),
+                      .whole = false};
+    eviction.reasons.push_back(
+        {"evict.surplus", {{"tasks", std::int64_t{rec.placed}}, {"least", std::int64_t{rec.job.least}}}});
+    for (const SeatNo seat : shrink.seats) {
+        eviction.nodes.push_back(fleet.seat(seat).node);
+        give_up(shrink.job, seat);
     }
-    if (!best) return false;
-    for (const SeatNo seat : best->second) {
-        const JobNo victim = fleet.seat(seat).job;
-        JobRec& rec = jobs[victim];
-        Eviction eviction{.workload = rec.job.key,
-                          .action = rec.job.tenant == job.tenant ? Action::preempt : Action::reclaim,
-                          .claimant = job.key,
-                          .tasks = 1,
-                          .whole = false};
-        eviction.nodes.push_back(best->first);
-        eviction.reasons.push_back(
-            {"evict.surplus", {{"tasks", std::int64_t{rec.placed}}, {"least", std::int64_t{rec.job.least}}}});
-        statement.evict.push_back(std::move(eviction));
-        give_up(victim, seat);
+    std::ranges::sort(eviction.nodes);
+    const auto duplicates = std::ranges::unique(eviction.nodes);
+    eviction.nodes.erase(duplicates.begin(), duplicates.end());
+    statement.evict.push_back(std::move(eviction));
+}
+
+void Engine::State::lift_job(JobNo job, bool clean) {
+    for (SeatNo seat = jobs[job].seats; seat != nil;) {
+        const SeatNo next = fleet.seat(seat).next_of_job;
+        fleet.release(seat, clean);
+        seat = next;
     }
-    const FleetIndex::Portion where{best->first, 1};
-    gone.assign(jobs.size(), false);
-    keep_room(number, {&where, 1}, now, true);
+    jobs[job].seats = nil;
+    jobs[job].placed = 0;
+}
+
+void Engine::State::say_moved(JobNo job, JobNo claimant, const Binding& from, Binding to, Instant now,
+                              Statement& statement) {
+    if (same_places(from, to)) return;
+    jobs[job].evicted_in = generation;
+    jobs[job].started = now;  // it begins again from its last checkpoint
+    Move move{.workload = jobs[job].job.key, .claimant = jobs[claimant].job.key, .from = {}, .to = {}};
+    for (const TaskSeat& task : from.tasks) {
+        move.from.push_back(task.node);
+        // What it leaves must be wiped first.
+        if (settings.wipes)
+            for (std::size_t i = 0; i < task.gpus.size(); ++i)
+                fleet.soil(task.node, task.gpus[i], gpu::Placement{task.seats[i].start, task.seats[i].size}.mask());
+    }
+    move.to = std::move(to.tasks);
+    statement.move.push_back(std::move(move));
+}
+
+// The jobs that a plan moves go where it says; false: a place is not free now, and all is as it was.
+bool Engine::State::relocate(JobNo claimant, const Plan& plan, Instant now, Statement& statement) {
+    std::vector<Binding> before;
+    for (const Relocation& moved : plan.moves) before.push_back(described(moved.job));
+    for (const Relocation& moved : plan.moves) lift_job(moved.job, !settings.wipes);
+    // Kept for the claimant, not taken: part of it may be of those who are on their way out.
+    std::vector<SeatNo> held;
+    const auto left = [&](const SeatRec& seat) { return seat.ending || (seat.job != nil && gone[seat.job]); };
+    for (const FleetIndex::Portion& portion : plan.where)
+        fleet.promise(portion, jobs[claimant].job, claimant, left, held);
+    bool all = std::ssize(held) == jobs[claimant].fewest();
+    for (const Relocation& moved : plan.moves) {
+        const Job& job = jobs[moved.job].job;
+        for (const FleetIndex::Portion& portion : moved.to) {
+            all = all && fleet.capacity(portion.node, job.shape, job.tenant) >= portion.tasks;
+            for (std::int32_t i = 0; all && i < portion.tasks; ++i)
+                seat(moved.job, fleet.take(portion.node, job, moved.job));
+        }
+    }
+    for (const SeatNo seat : held) fleet.release(seat, true);
+    if (!all) {
+        for (const Relocation& moved : plan.moves) lift_job(moved.job, true);
+        for (std::size_t i = 0; i < plan.moves.size(); ++i)
+            for (const TaskSeat& task : before[i].tasks)
+                seat(plan.moves[i].job, fleet.take_exactly(task, jobs[plan.moves[i].job].job, plan.moves[i].job));
+        return false;
+    }
+    for (std::size_t i = 0; i < plan.moves.size(); ++i)
+        say_moved(plan.moves[i].job, claimant, before[i], described(plan.moves[i].job), now, statement);
     return true;
 }
 
-bool Engine::State::consolidate(JobNo number, Instant now, Statement& statement) {
+bool Engine::State::carry_out(JobNo number, const Plan& plan, Law law, Instant now, Statement& statement) {
+    const Job& job = jobs[number].job;
+    gone.assign(jobs.size(), false);
+    for (const JobNo victim : plan.victims) gone[victim] = true;
+    if (!plan.moves.empty() && !relocate(number, plan, now, statement)) return false;
+    for (const Shrink& each : plan.shrinks) shrink(number, each, statement);
+    if (plan.victims.empty() && plan.shrinks.empty() && !plan.moves.empty()) {
+        Binding binding;
+        if (place(number, now, &binding))
+            statement.bind.push_back(std::move(binding));
+        else
+            keep_room(number, plan.where, now, true);
+        return true;
+    }
+    keep_room(number, plan.where, now, true);
+    for (const JobNo victim : plan.victims) {
+        JobRec& rec = jobs[victim];
+        const Action action = law == Law::priority ? Action::preempt : Action::reclaim;
+        Eviction eviction{.workload = rec.job.key, .action = action, .claimant = job.key};
+        eviction.tasks = rec.placed;
+        eviction.lost_gpu_ms = lost_by(rec, now);
+        const TenantRec& tenant = tenants[rec.job.tenant];
+        switch (law) {
+            case Law::guarantee:
+                eviction.reasons.push_back({"evict.guarantee",
+                                            {{"held", print(counted_gpus(tenant.held))},
+                                             {"guarantee", print(counted_gpus(tenant.guarantee))}}});
+                break;
+            case Law::share:
+                eviction.reasons.push_back(
+                    {"evict.reclaim",
+                     {{"held", print(counted_gpus(tenant.held))}, {"due", print(counted_gpus(tenant.due))}}});
+                break;
+            case Law::priority:
+                eviction.reasons.push_back(
+                    {"evict.preempt", {{"own", rec.job.priority}, {"priority", urgency(job, now)}}});
+                break;
+        }
+        if (plan.budget_spent) eviction.reasons.push_back({"evict.budget", {}});
+        for (SeatNo seat = rec.seats; seat != nil; seat = fleet.seat(seat).next_of_job)
+            eviction.nodes.push_back(fleet.seat(seat).node);
+        std::ranges::sort(eviction.nodes);
+        const auto duplicates = std::ranges::unique(eviction.nodes);
+        eviction.nodes.erase(duplicates.begin(), duplicates.end());
+        set_ending(victim);
+        rec.evicted_in = generation;
+        statement.evict.push_back(std::move(eviction));
+    }
+    return true;
+}
+
+// Moves in fleets that are too large to try every combination: all on one node (or on the nodes of one domain) that
+// may move, out; the claimant in; the others in again elsewhere, or all as it was.
+bool Engine::State::consolidate(JobNo number, Instant now, std::int64_t most_lost, Statement& statement) {
     const JobRec& rec = jobs[number];
     if (settings.moves == 0 || fleet.free_units() < rec.job.counted(rec.fewest())) return false;
     std::vector<NodeNo> avoid;
     for (int attempt = 0; attempt < targets_tried; ++attempt) {
-        auto plan = find_victims(number, Action::consolidate, now, false, avoid);
-        if (!plan || std::ssize(plan->victims) > settings.moves) return false;
-        // Try it: everybody out, the claimant in, everybody in again somewhere else; or all as it was.
+        const Law law = is_guarantee_claim(number) ? Law::guarantee : Law::share;
+        auto plan = find_plan(number, law, now, {.inside = {}, .avoid = avoid, .moving = true});
+        if (!plan || std::ssize(plan->victims) > settings.moves || plan->cost.lost > most_lost) return false;
         struct Moved {
             JobNo job = nil;
             Binding from, to;
@@ -104,15 +170,9 @@ bool Engine::State::consolidate(JobNo number, Instant now, Statement& statement)
         std::vector<Moved> moved;
         for (const JobNo victim : plan->victims) {
             moved.push_back({victim, described(victim), {}});
-            for (SeatNo seat = jobs[victim].seats; seat != nil;) {
-                const SeatNo next = fleet.seat(seat).next_of_job;
-                fleet.release(seat, true);
-                seat = next;
-            }
-            jobs[victim].seats = nil;
-            jobs[victim].placed = 0;
+            lift_job(victim, true);
         }
-        // Kept for it, not taken: part of it may be of those who are on their way out.
+        // Kept for the claimant, not taken: part of it may be of those who are on their way out.
         std::vector<SeatNo> held;
         const auto left = [](const SeatRec& seat) { return seat.ending; };
         for (const FleetIndex::Portion& portion : plan->where) fleet.promise(portion, rec.job, number, left, held);
@@ -130,37 +190,14 @@ bool Engine::State::consolidate(JobNo number, Instant now, Statement& statement)
         }
         for (const SeatNo seat : held) fleet.release(seat, true);
         if (!all) {
-            for (Moved& each : moved) {
-                for (SeatNo seat = jobs[each.job].seats; seat != nil;) {
-                    const SeatNo next = fleet.seat(seat).next_of_job;
-                    fleet.release(seat, true);
-                    seat = next;
-                }
-                jobs[each.job].seats = nil;
-                jobs[each.job].placed = 0;
-            }
+            for (const Moved& each : moved) lift_job(each.job, true);
             for (const Moved& each : moved)
                 for (const TaskSeat& task : each.from.tasks)
                     seat(each.job, fleet.take_exactly(task, jobs[each.job].job, each.job));
             for (const FleetIndex::Portion& portion : plan->where) avoid.push_back(portion.node);
             continue;
         }
-        for (Moved& each : moved) {
-            if (same_places(each.from, each.to)) continue;
-            jobs[each.job].evicted_in = generation;
-            jobs[each.job].started = now;  // it begins again from its last checkpoint
-            Move move{.workload = jobs[each.job].job.key, .claimant = rec.job.key, .from = {}, .to = {}};
-            for (const TaskSeat& task : each.from.tasks) {
-                move.from.push_back(task.node);
-                // What it leaves must be wiped first.
-                if (settings.wipes)
-                    for (std::size_t i = 0; i < task.gpus.size(); ++i)
-                        fleet.soil(task.node, task.gpus[i],
-                                   gpu::Placement{task.seats[i].start, task.seats[i].size}.mask());
-            }
-            move.to = std::move(each.to.tasks);
-            statement.move.push_back(std::move(move));
-        }
+        for (Moved& each : moved) say_moved(each.job, number, each.from, std::move(each.to), now, statement);
         Binding binding;
         gone.assign(jobs.size(), false);
         if (place(number, now, &binding))
@@ -193,58 +230,18 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
         }
         return helped;
     };
-    const bool grows = jobs[number].grows != nil;  // it may reclaim what its tenant is owed, and disturbs no others
-    if (!over && !grows && deserves(number) && consolidate(number, now, statement)) return done(true);
-    if (!over && shrink(number, now, statement)) return done(true);
-    struct Way {
-        Action action;
-        bool gently;
-    };
-    // A quarrel within a limit is settled within it: only those can help who count against it too.
+    // In a large fleet only those can help against a limit who count against it too.
     std::optional<TenantNo> inside;
-    if (over) inside = limited_by(job, jobs[number].fewest());
-    for (const auto [action, gently] :
-         {Way{Action::reclaim, true}, Way{Action::reclaim, false}, Way{Action::preempt, false}}) {
-        if (over && action != Action::preempt && inside == job.tenant) continue;
-        if (grows && action == Action::preempt) continue;
-        const auto plan = find_victims(number, action, now, gently, {}, inside);
-        if (!plan) continue;
-        if (over) {  // once they have given up what they hold
-            std::int64_t freed = 0;
-            for (const JobNo victim : plan->victims) {
-                freed += jobs[victim].holds();
-                hold(victim, -jobs[victim].holds());
-            }
-            const bool enough = within_quota(job, jobs[number].fewest(), freed);
-            for (const JobNo victim : plan->victims) hold(victim, jobs[victim].holds());
-            if (!enough || plan->victims.empty()) continue;
-        }
-        gone.assign(jobs.size(), false);
-        for (const JobNo victim : plan->victims) gone[victim] = true;
-        keep_room(number, plan->where, now, true);
-        for (const JobNo victim : plan->victims) {
-            JobRec& rec = jobs[victim];
-            Eviction eviction{.workload = rec.job.key, .action = action, .claimant = job.key};
-            eviction.tasks = rec.placed;
-            eviction.lost_gpu_ms = lost_by(rec, now);
-            if (action == Action::reclaim)
-                eviction.reasons.push_back({"evict.reclaim",
-                                            {{"held", print(Gpus{tenants[rec.job.tenant].held})},
-                                             {"due", print(Gpus{tenants[rec.job.tenant].due})}}});
-            else
-                eviction.reasons.push_back(
-                    {"evict.preempt", {{"own", rec.job.priority}, {"priority", urgency(job, now)}}});
-            if (plan->budget_spent) eviction.reasons.push_back({"evict.budget", {}});
-            for (SeatNo seat = rec.seats; seat != nil; seat = fleet.seat(seat).next_of_job)
-                eviction.nodes.push_back(fleet.seat(seat).node);
-            std::ranges::sort(eviction.nodes);
-            const auto duplicates = std::ranges::unique(eviction.nodes);
-            eviction.nodes.erase(duplicates.begin(), duplicates.end());
-            set_ending(victim);
-            rec.evicted_in = generation;
-            statement.evict.push_back(std::move(eviction));
-        }
-        return done(true);
+    if (over && !lists_candidates()) inside = limited_by(job, jobs[number].fewest());
+    const bool grows = jobs[number].grows != nil;  // it may reclaim what its tenant is owed, and disturbs no others
+    for (const Law law : {Law::guarantee, Law::share, Law::priority}) {
+        if (grows && law == Law::priority) break;
+        auto plan = find_plan(number, law, now, {.inside = inside, .avoid = {}});
+        const bool looks_for_moves = law != Law::priority && !over && !grows && !lists_candidates() && deserves(number);
+        if (looks_for_moves && (!plan || plan->kind >= PlanKind::spares) &&
+            consolidate(number, now, plan ? plan->cost.lost : std::numeric_limits<std::int64_t>::max(), statement))
+            return done(true);
+        if (plan && carry_out(number, *plan, law, now, statement)) return done(true);
     }
     return done(false);
 }

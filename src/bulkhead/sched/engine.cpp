@@ -9,7 +9,10 @@ namespace bulkhead::sched {
 
 using Phase = JobRec::Phase;
 
-Engine::Engine(EngineSettings settings) : state_{std::make_unique<State>()} { state_->settings = settings; }
+Engine::Engine(EngineSettings settings) : state_{std::make_unique<State>()} {
+    state_->settings = settings;
+    state_->fleet.remember_hosts(settings.remember_hosts);
+}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
@@ -331,22 +334,6 @@ bool Engine::allocate(JobNo job, Instant now) {
     const JobRec& rec = state.jobs[job];
     if (rec.phase != Phase::pending || !state.within_quota(rec.job, rec.fewest())) return false;
     return state.place(job, now, nullptr);
-}
-
-std::vector<Eviction> Engine::would_reclaim(JobNo job, Instant now) {
-    State& state = *state_;
-    state.divide_now();
-    std::vector<Eviction> out;
-    auto plan = state.find_victims(job, Action::reclaim, now, true);
-    if (!plan) plan = state.find_victims(job, Action::reclaim, now, false);
-    if (!plan) return out;
-    for (const JobNo victim : plan->victims) {
-        Eviction eviction{.workload = state.jobs[victim].job.key, .claimant = state.jobs[job].job.key};
-        eviction.tasks = state.jobs[victim].placed;
-        eviction.lost_gpu_ms = state.lost_by(state.jobs[victim], now);
-        out.push_back(std::move(eviction));
-    }
-    return out;
 }
 
 // --- asked about it ------------------------------------------------------------------------------------------------

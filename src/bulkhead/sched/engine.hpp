@@ -38,6 +38,9 @@ struct EngineSettings {
     int disruptions = 16;                       // the most claimants for whom others are disturbed in one cycle
     bool grow = true;                           // elastic gangs get more tasks while there is room
     bool wipes = false;  // what a task leaves is dirty until the caller says otherwise; else it is free at once
+    // A task on the host kernel makes its tenant a user of that kernel until the caller says that the node was
+    // rebooted. Else the users of a kernel are those that the node was added with.
+    bool remember_hosts = false;
 };
 
 // Room that is kept for a job until it is free and the job is placed.

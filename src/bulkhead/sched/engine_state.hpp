@@ -1,9 +1,9 @@
 // What the engine keeps: jobs, tenants with what they hold and are due, and claims on room that is not free yet. Where
 // things stand is FleetIndex's. The parts of the engine are functions of this: engine.cpp (doors, placing), cycle.cpp
 // (one cycle), turns.cpp (quota, dues, whose turn), whole_gpus.cpp (dues in whole GPUs), limits.cpp (limits that were
-// lowered), growth.cpp (elastic gangs), disturb.cpp (making room), victims.cpp (whom to disturb), claims.cpp (room that
-// is kept), guarantee_claims.cpp (room that is kept for guarantees), why.cpp (words), blocking.cpp (what is in the way
-// of one job).
+// lowered), growth.cpp (elastic gangs), disturb.cpp (making room), plan_search.hpp (which work has to go),
+// footprint.cpp (what work closes to others), claims.cpp (room that is kept), guarantee_claims.cpp (room that is kept
+// for guarantees), why.cpp (words), blocking.cpp (what is in the way of one job).
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,12 @@
 
 namespace bulkhead::sched {
 
+// A whole GPU in the unit that quota counts in.
+inline constexpr std::int64_t counted_whole_gpu = gpu_unit;
+inline constexpr std::int64_t footprint_unit = 1000;
+inline constexpr std::int64_t rounding_of_footprints = 256;  // the most that rounding can add up to
+constexpr Gpus counted_gpus(std::int64_t counted) { return Gpus{counted}; }
+
 struct JobRec {
     enum class Phase : std::uint8_t { unused, pending, running, ending };
     Job job;
@@ -30,6 +36,7 @@ struct JobRec {
     std::uint32_t started_in = nil;  // the cycle that gave it room last: in that cycle it is no victim
     std::uint32_t served_in = 0;     // the last cycle in which it was looked at as a guarantee claim
     std::uint32_t shrunk_in = nil;   // the generation of input in which it lost a spare task last
+    std::uint32_t budget_in = nil;   // the generation in which the budget ended a search for it without a plan
     // A running elastic gang asks for its next task through a record of its own, which waits like any job.
     JobNo growth = nil;          // of a gang: the record that asks for its next task
     JobNo grows = nil;           // of such a record: the gang
@@ -69,6 +76,9 @@ struct TenantRec {
         if (facts.hard) out = std::min(out.value_or(facts.guarantee.units), facts.guarantee.units);
         return out;
     }
+    std::optional<std::int64_t> partition() const {  // of a hard partition: what it is guaranteed
+        return facts.hard ? std::optional{facts.guarantee.units} : std::nullopt;
+    }
     // What counts against that. Room of a firm claim counts as if it were held, so that no other work of the tenant
     // uses up the quota meanwhile.
     std::int64_t counts() const { return held + coming.freed; }
@@ -98,23 +108,54 @@ struct RoomClaim {
     bool firm() const { return freed_for_it || guaranteed; }
 };
 
-// What a set of victims costs. Preemption takes the lowest priorities first, and only among those who loses least.
+// By which law a job may make others give way: its guarantee, its due, or its priority inside its own tenant.
+enum class Law : std::uint8_t { guarantee, share, priority };
+
+// What a plan costs. Preemption takes the lowest priorities first, and only among those the least work that is lost.
 struct Cost {
     std::int64_t urgency = 0;  // of all, where it counts
     std::int64_t lost = 0;     // GPU-milliseconds
+    std::int64_t jobs = 0;     // that are touched
+    std::int64_t tasks = 0;    // spare tasks that go
     Cost& operator+=(const Cost& more) {
         urgency += more.urgency;
         lost += more.lost;
+        jobs += more.jobs;
+        tasks += more.tasks;
         return *this;
     }
     friend auto operator<=>(const Cost&, const Cost&) = default;
 };
 
+// Ways to make room for a claimant, the least disruptive first.
+enum class PlanKind : std::uint8_t {
+    nothing,  // what is leaving, being wiped or rebooted will do
+    moves,    // jobs go elsewhere and lose no place
+    spares,   // elastic gangs give tasks above their least number
+    gentle,   // whole jobs go, and leave every level of their branch at its guarantee (or due) or above
+    harsh,    // the last job that goes takes a level below
+};
+
+// Spare tasks of one elastic gang that go.
+struct Shrink {
+    JobNo job = nil;
+    std::vector<SeatNo> seats;
+};
+
+// A whole job that goes elsewhere.
+struct Relocation {
+    JobNo job = nil;
+    std::vector<FleetIndex::Portion> to;
+};
+
 struct Plan {
-    std::vector<JobNo> victims;
-    std::vector<FleetIndex::Portion> where;
+    std::vector<JobNo> victims;              // whole jobs that end
+    std::vector<FleetIndex::Portion> where;  // the claimant's tasks
     Cost cost;
-    bool budget_spent = false;
+    bool budget_spent = false;  // there may be a better plan
+    PlanKind kind = PlanKind::nothing;
+    std::vector<Shrink> shrinks;
+    std::vector<Relocation> moves;
 };
 
 struct Engine::State {
@@ -138,9 +179,12 @@ struct Engine::State {
     int searches = 0;                          // looks at the fleet for victims, in this cycle
     std::optional<Instant> aged;               // when usage was last brought up to date
     std::unordered_set<std::uint64_t> failed;  // what found no room in this cycle
-    // While victims are looked for, by tenant: how much may be taken from it; 0 none.
-    std::vector<std::int64_t> takeable;
-    mutable std::vector<bool> gone;  // by job, in suppositions
+    // In suppositions: jobs that are gone, by number, and seats of spare tasks that are gone.
+    mutable std::vector<bool> gone;
+    mutable std::vector<std::uint8_t> spare_gone;
+    bool entitlements_stale = true;  // tenants have changed
+    std::size_t entitled_nodes = 0;  // so many nodes there were when they were computed
+    std::vector<std::int64_t> entitled;
 
     // engine.cpp
     void enlist(std::vector<JobNo>& list, JobNo job, JobRec::Phase phase);
@@ -205,21 +249,47 @@ struct Engine::State {
     bool deserves(JobNo job) const;  // its tenant and those above stay within what they are due
     bool fits_due(JobNo job) const;  // they would, once work of theirs that runs now is done
 
-    // victims.cpp
-    // `inside`: only among what this tenant holds with everyone below.
-    std::optional<Plan> find_victims(JobNo job, Action action, Instant now, bool gently,
-                                     std::span<const NodeNo> avoid = {}, std::optional<TenantNo> inside = {});
+    // plan_search.hpp
+    struct Protection;
+    struct PlanSearch;
+    struct ExactSearch;
+    struct MoveTrial;
+    struct PlanAsk {
+        bool future = false;              // as if every minimum run time were over
+        std::optional<TenantNo> inside;   // only among what this tenant holds with everyone below
+        std::span<const NodeNo> avoid{};  // nodes that are no place for the claimant
+        bool moving = false;              // those who go would be placed elsewhere
+    };
+    bool lists_candidates() const;  // the fleet is small enough to look at every job that could be touched
+    // The best plan that this law allows for a waiting job; nothing: there is none, or the budget was spent
+    // (`budget_in`).
+    std::optional<Plan> find_plan(JobNo job, Law law, Instant now, const PlanAsk& ask);
+    // The plan that would serve a waiting guarantee claim if every minimum run time were over, all that is ending had
+    // ended, dirty GPUs were wiped and nodes that can be rebooted were. Nothing: not even then.
+    std::optional<Plan> future_plan(JobNo job, Instant now);
+    // Whether the job's tenant and every tenant above it, with the job's least size added, stay within their
+    // guarantees.
+    bool is_guarantee_claim(JobNo job) const;
     std::int64_t lost_by(const JobRec& job, Instant now) const;
     Duration least_run(TenantNo victim, TenantNo claimant, Action action) const;
-    void mark_takeable(const Job& claimant, Action action, bool gently, std::optional<TenantNo> inside = {});
     // The tenant whose limit is in the way, the lowest if there are several; nothing: no limit is.
     std::optional<TenantNo> limited_by(const Job& job, std::int64_t tasks) const;
-    bool takeable_together(const Job& claimant, std::span<const JobNo> victims) const;
+
+    // footprint.cpp
+    std::int64_t own_guarantee(TenantNo tenant) const;  // without what its children are guaranteed
+    std::span<const std::int64_t> entitlements();       // by tenant, with everyone below
+    // By tenant, with everyone below: what it leases, and its part of what its work closes to others. Footprints and
+    // entitlements are counted in thousandths of quota's unit, because parts do not divide evenly.
+    std::vector<std::int64_t> footprints(const FleetIndex& of) const;
 
     // disturb.cpp
     bool disturb(JobNo job, Instant now, bool over_quota, Statement& statement);
-    bool consolidate(JobNo job, Instant now, Statement& statement);
-    bool shrink(JobNo job, Instant now, Statement& statement);
+    bool carry_out(JobNo job, const Plan& plan, Law law, Instant now, Statement& statement);
+    bool consolidate(JobNo job, Instant now, std::int64_t most_lost, Statement& statement);
+    void shrink(JobNo claimant, const Shrink& shrink, Statement& statement);
+    bool relocate(JobNo claimant, const Plan& plan, Instant now, Statement& statement);
+    void lift_job(JobNo job, bool clean);  // off all its seats, for a moment
+    void say_moved(JobNo job, JobNo claimant, const Binding& from, Binding to, Instant now, Statement& statement);
 
     // claims.cpp
     RoomClaim* claim_of(JobNo job);
@@ -239,7 +309,6 @@ struct Engine::State {
     // Its tenant's own work stays within what is guaranteed to it. A sibling that holds too much does not count against
     // it.
     bool claims_guarantee(JobNo job) const;
-    std::optional<Plan> future_plan(JobNo job, Instant now);
     bool place_guaranteed(JobNo job, Instant now, Binding& out);
     bool reserve_guaranteed(JobNo job, Instant now);
     bool still_possible(const RoomClaim& claim, std::span<const SeatRec> lifted);

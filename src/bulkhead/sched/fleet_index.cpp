@@ -49,7 +49,7 @@ std::uint8_t FleetIndex::profile(const std::string& name, const gpu::Board* boar
     return static_cast<std::uint8_t>(profiles_.size() - 1);
 }
 
-std::uint32_t FleetIndex::drive_list(const std::vector<std::int64_t>& sizes) {
+std::uint32_t FleetIndex::drive_list(const std::vector<std::int64_t>& sizes) const {
     std::vector<std::int64_t> sorted = sizes;
     std::ranges::sort(sorted);
     const auto known = std::ranges::find(drive_lists_, sorted);

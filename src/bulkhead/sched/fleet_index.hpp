@@ -7,6 +7,7 @@
 // one node costs nothing until somebody could use that node.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -151,7 +152,8 @@ public:
 
     // --- supposing ---
 
-    // The node as it would be without some of its seats, wiped.
+    // The node as it would be without some of its seats: wiped, and rebooted where nothing of it would be left and the
+    // node can show a verified reboot.
     struct Supposed {
         NodeView view;
         std::vector<Cell> cells;
@@ -159,6 +161,10 @@ public:
     template <class Gone>
     void suppose(Supposed& out, NodeNo node, const Gone& gone) const;
     std::int64_t capacity(const NodeView& view, NodeNo node, ShapeNo shape, TenantNo tenant) const;
+    // How many tasks the node takes then.
+    template <class Gone>
+    std::int64_t capacity_without(Supposed& scratch, NodeNo node, ShapeNo shape, TenantNo tenant,
+                                  const Gone& gone) const;
     // Nodes by what stands in the way of one task, and the room on those where nothing does.
     struct Tally {
         std::array<std::int64_t, static_cast<std::size_t>(Obstacle::end)> nodes{};
@@ -185,6 +191,28 @@ public:
     }
     static std::int64_t whole_gpus_of(const Shape& shape);
     std::uint32_t tenant_domain(TenantNo tenant) const { return tenant < domain_of_.size() ? domain_of_[tenant] : 0; }
+    std::size_t seats() const { return seats_.size(); }
+    SeatNo number_of(const SeatRec& seat) const { return static_cast<SeatNo>(&seat - seats_.data()); }
+    void forget_rankings() { rankings_.clear(); }  // a copy that looks at every node needs none
+    // Tasks on the host kernel that start from now on count among the users of their node's kernel.
+    void remember_hosts(bool is) { remembers_hosts_ = is; }
+    // Something on the node is ending or being wiped, or it is empty and could be rebooted: there will be more room.
+    bool room_comes(NodeNo node) const {
+        const NodeRec& rec = nodes_[node];
+        return rec.ending > 0 || briefs_[rec.state].dirty ||
+               (rec.can_reboot && !rec.hosts.empty() && rec.residents.empty());
+    }
+    bool shares_fabric(NodeNo node) const { return nodes_[node].board_is_one; }
+
+    // --- footprint.cpp ---
+
+    // For each seat on the node, in millionths of a GPU: its part of what the node's residents close to strangers. A
+    // part is proportional to what the seat leases here.
+    struct ClosedPart {
+        SeatNo seat = nil;
+        std::int64_t millionths = 0;
+    };
+    void closed_parts(NodeNo node, std::vector<ClosedPart>& out) const;
 
 private:
     struct NodeRec {
@@ -280,6 +308,9 @@ private:
     bool is_empty(const Cell& cell) const { return cell.kept == 0 && cell.empty(models_[cell.model].all()); }
     bool joins(Company company, const Eyes& eyes, PeerTrust mine, PeerTrust mine_closer, bool closer) const;
     Obstacle neighbourly_excepted(NodeNo node, const Shape& shape, TenantNo tenant) const;
+    template <class Gone>
+    Obstacle neighbourly_excepted(NodeNo node, const Shape& shape, TenantNo tenant, const Gone& gone,
+                                  bool may_reboot) const;
     PeerTrust trust(Company company, const Eyes& eyes) const;
     Obstacle neighbourly(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
     // The first thing in the way. The brief spares a look at the GPUs wherever it knows enough.
@@ -354,7 +385,9 @@ private:
     std::uint8_t model(const Gpu& gpu);
     void look_up(Shape& shape);
     std::uint8_t profile(const std::string& name, const gpu::Board* board);
-    std::uint32_t drive_list(const std::vector<std::int64_t>& sizes);
+    std::uint32_t drive_list(const std::vector<std::int64_t>& sizes) const;
+    void use_host(NodeNo node, const SeatRec& seat);
+    std::int64_t leased_of(const SeatRec& seat, const Cell& cell) const;  // thousandths, of this GPU
     std::uint32_t topology(TopologyLevel level, const std::string& name);
     void draw(NodeNo node, const Node& as);
     std::vector<Portion> roomy(const Job& job, std::size_t of_each_bucket) const;
@@ -370,7 +403,7 @@ private:
     std::vector<CellModel> models_;
     std::vector<std::string> profiles_{""};
     std::vector<std::uint8_t> profile_modes_{0};
-    std::vector<std::vector<std::int64_t>> drive_lists_{{}};
+    mutable std::vector<std::vector<std::int64_t>> drive_lists_{{}};  // each list of sizes once
     std::vector<Shape> shapes_;
     std::unordered_map<std::string, ShapeNo> shape_numbers_;
     std::vector<NodeRec> nodes_;
@@ -399,6 +432,7 @@ private:
     std::vector<TaskShape> tasks_;        // by number
     mutable std::vector<Packed> packed_;  // by hash; as many as there are nodes, or nearly
     std::int64_t free_ = 0, total_ = 0;
+    bool remembers_hosts_ = false;
 };
 
 template <class Gone>
@@ -406,15 +440,21 @@ void FleetIndex::suppose(Supposed& out, NodeNo node, const Gone& gone) const {
     const NodeRec& rec = nodes_[node];
     out.view = view(node);
     out.cells.assign(out.view.cells.begin(), out.view.cells.end());
+    // What is dirty, or being wiped, will be clean.
+    for (Cell& cell : out.cells) cell.available |= static_cast<std::uint8_t>(models_[cell.model].all() & ~cell.lost);
     recount(out.cells, seats_, rec.seats, gone, *this, true);
     out.view.cells = out.cells;
     const auto domain_of = [&](TenantNo tenant) { return tenant_domain(tenant); };
     Company residents, fabric;
     std::int64_t cpu = rec.cpu, memory = rec.memory;
     std::uint16_t functions = rec.functions;
+    std::vector<std::int64_t> drives;
     for (SeatNo s = rec.seats; s != nil; s = seats_[s].next_here) {
         const SeatRec& seat = seats_[s];
         if (gone(seat)) {
+            if (seat.drive != 0xFFFF && rec.extra != nil)
+                for (const auto& [drive, size] : extras_[rec.extra].sizes)
+                    if (drive == seat.drive) drives.push_back(size);
             if (seat.shape != nil) {
                 cpu += seat.tasks * shapes_[seat.shape].need.cpu;
                 memory += seat.tasks * shapes_[seat.shape].need.memory;
@@ -435,6 +475,66 @@ void FleetIndex::suppose(Supposed& out, NodeNo node, const Gone& gone) const {
     out.view.cpu = cpu;
     out.view.memory = memory;
     out.view.functions = functions;
+    if (!drives.empty()) {
+        drives.insert(drives.end(), extras_[rec.extra].drive_bytes.begin(), extras_[rec.extra].drive_bytes.end());
+        out.view.drives = drive_list(drives);
+    }
+    if (residents.empty() && rec.can_reboot && !rec.host_busy) out.view.hosts = {};
+}
+
+template <class Gone>
+std::int64_t FleetIndex::capacity_without(Supposed& scratch, NodeNo node, ShapeNo number, TenantNo tenant,
+                                          const Gone& gone) const {
+    suppose(scratch, node, gone);
+    const Shape& shape = shapes_[number];
+    if (shape.need.excepted.empty()) return capacity(scratch.view, node, number, tenant);
+    if (!scratch.view.open || !kind_ok(shape, scratch.view.kind)) return 0;
+    return neighbourly_excepted(node, shape, tenant, gone, true) == Obstacle::none
+               ? capacity(scratch.view, shape, Eyes{.tenant = tenant})
+               : 0;
+}
+
+// With an exception the pairs of tenants count, one by one. `may_reboot`: an empty node that can be rebooted counts as
+// rebooted.
+template <class Gone>
+Obstacle FleetIndex::neighbourly_excepted(NodeNo node, const Shape& shape, TenantNo tenant, const Gone& gone,
+                                          bool may_reboot) const {
+    const NodeRec& rec = nodes_[node];
+    const auto trust_in = [&](TenantNo other) {
+        if (other == tenant) return PeerTrust::same_tenant;
+        const std::uint32_t domain = tenant_domain(tenant);
+        return domain != 0 && domain == tenant_domain(other) ? PeerTrust::same_domain : PeerTrust::distrusting;
+    };
+    const auto excepted = [&](TenantNo other) {
+        return std::ranges::find(shape.need.excepted, other) != shape.need.excepted.end();
+    };
+    bool empty = true;
+    for (SeatNo s = rec.seats; s != nil; s = seats_[s].next_here) {
+        const SeatRec& seat = seats_[s];
+        if (gone(seat)) continue;
+        empty = false;
+        const PeerTrust trust = trust_in(seat.tenant);
+        if (trust > shape.need.sharing.node || trust > seat.scope(0)) return Obstacle::neighbours;
+        if (trust != PeerTrust::distrusting || (!shape.need.on_host_kernel && !seat.host_kernel)) continue;
+        const bool theirs = seat.shape != nil && std::ranges::find(shapes_[seat.shape].need.excepted, tenant) !=
+                                                     shapes_[seat.shape].need.excepted.end();
+        if (!theirs || !excepted(seat.tenant)) return Obstacle::neighbours;
+    }
+    if (rec.board_is_one) {
+        Company fabric;
+        const auto domain_of = [&](TenantNo other) { return tenant_domain(other); };
+        for (const NodeNo other : topology_[1][rec.topology[1]].nodes)
+            for (SeatNo s = nodes_[other].seats; s != nil; s = seats_[s].next_here)
+                if (!gone(seats_[s]))
+                    fabric = fabric.with(seats_[s].tenant, seats_[s].scope(3), PeerTrust::distrusting, domain_of);
+        if (!joins(fabric, {.tenant = tenant}, shape.need.sharing.nvlink, {}, false)) return Obstacle::nvlink;
+    }
+    if (rec.host_busy) return Obstacle::host;
+    if (rec.extra != nil && !(may_reboot && empty && rec.can_reboot))
+        for (const TenantNo user : extras_[rec.extra].host_users)
+            if (trust_in(user) == PeerTrust::distrusting && !excepted(user))
+                return rec.can_reboot && empty ? Obstacle::reboot : Obstacle::host;
+    return Obstacle::none;
 }
 
 // Each cell from who sits on it. With `wiped`, slices of those who are gone count as clean.

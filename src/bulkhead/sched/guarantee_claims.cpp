@@ -26,33 +26,6 @@ bool Engine::State::claims_guarantee(JobNo number) const {
     return tenant.own + tenant.own_coming.freed - tenant.own_coming.leaving + counted <= own;
 }
 
-std::optional<Plan> Engine::State::future_plan(JobNo number, Instant) {
-    const Job& job = jobs[number].job;
-    std::vector<bool> may_lose(tenants.size());
-    for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant)
-        may_lose[tenant] = tenant != job.tenant && tenants[tenant].has() > tenants[tenant].guarantee;
-    const auto left = [&](const SeatRec& seat) {
-        return seat.ending || (seat.job != nil && !seat.pinned && !seat.promised && may_lose[seat.tenant]);
-    };
-    FleetIndex::Supposed supposed;
-    std::vector<std::vector<FleetIndex::Portion>> bins(fleet.domain_count(job.within));
-    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
-        if (!fleet.able(node, job.shape)) continue;
-        fleet.suppose(supposed, node, left);
-        if (const auto room = fleet.capacity(supposed.view, node, job.shape, job.tenant); room > 0)
-            bins[fleet.domain_of(node, job.within)].push_back({node, static_cast<std::int32_t>(room)});
-    }
-    for (std::vector<FleetIndex::Portion>& bin : bins) {
-        Plan plan{{}, fleet.arrange(job, jobs[number].fewest(), bin), {}, false};
-        if (plan.where.empty()) continue;
-        for (const FleetIndex::Portion& portion : plan.where)
-            for (SeatNo seat = fleet.first_seat(portion.node); seat != nil; seat = fleet.seat(seat).next_here)
-                if (left(fleet.seat(seat)) && fleet.seat(seat).job != nil) plan.victims.push_back(fleet.seat(seat).job);
-        return plan;
-    }
-    return std::nullopt;
-}
-
 // Reservations of other work give way to a guarantee claim, if that is enough for it to start.
 bool Engine::State::place_guaranteed(JobNo job, Instant now, Binding& out) {
     std::vector<std::pair<JobNo, std::vector<SeatRec>>> lifted;

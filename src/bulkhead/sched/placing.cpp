@@ -53,34 +53,8 @@ Obstacle FleetIndex::neighbourly(const NodeView& view, const Shape& shape, const
     return Obstacle::none;
 }
 
-// With an exception the pairs of tenants count, one by one.
 Obstacle FleetIndex::neighbourly_excepted(NodeNo node, const Shape& shape, TenantNo tenant) const {
-    const NodeRec& rec = nodes_[node];
-    const auto trust_in = [&](TenantNo other) {
-        if (other == tenant) return PeerTrust::same_tenant;
-        const std::uint32_t domain = tenant_domain(tenant);
-        return domain != 0 && domain == tenant_domain(other) ? PeerTrust::same_domain : PeerTrust::distrusting;
-    };
-    const auto excepted = [&](TenantNo other) {
-        return std::ranges::find(shape.need.excepted, other) != shape.need.excepted.end();
-    };
-    for (SeatNo s = rec.seats; s != nil; s = seats_[s].next_here) {
-        const SeatRec& seat = seats_[s];
-        const PeerTrust trust = trust_in(seat.tenant);
-        if (trust > shape.need.sharing.node || trust > seat.scope(0)) return Obstacle::neighbours;
-        if (trust != PeerTrust::distrusting || (!shape.need.on_host_kernel && !seat.host_kernel)) continue;
-        const bool theirs = seat.shape != nil && std::ranges::find(shapes_[seat.shape].need.excepted, tenant) !=
-                                                     shapes_[seat.shape].need.excepted.end();
-        if (!theirs || !excepted(seat.tenant)) return Obstacle::neighbours;
-    }
-    if (rec.board_is_one && !joins(rec.fabric, {.tenant = tenant}, shape.need.sharing.nvlink, {}, false))
-        return Obstacle::nvlink;
-    if (rec.host_busy) return Obstacle::host;
-    if (rec.extra != nil)
-        for (const TenantNo user : extras_[rec.extra].host_users)
-            if (trust_in(user) == PeerTrust::distrusting && !excepted(user))
-                return rec.can_reboot && rec.seats == nil ? Obstacle::reboot : Obstacle::host;
-    return Obstacle::none;
+    return neighbourly_excepted(node, shape, tenant, [](const SeatRec&) { return false; }, false);
 }
 
 std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view, const Shape& shape,
@@ -371,12 +345,20 @@ void FleetIndex::suppose_cleaned(Supposed& out) const {
     out.view.host_busy = false;
 }
 
+// Room that is promised on the node keeps nothing on its kernel, and does not stand in the way of the reboot.
 bool FleetIndex::wants_reboot(NodeNo node, ShapeNo number, TenantNo tenant) const {
     const Shape& shape = shapes_[number];
-    const NodeView here = view(node);
-    const Obstacle in_the_way = shape.need.excepted.empty() ? neighbourly(here, shape, Eyes{.tenant = tenant})
-                                                            : neighbourly_excepted(node, shape, tenant);
-    return in_the_way == Obstacle::reboot && able(node, number);
+    NodeView here = view(node);
+    for (SeatNo s = nodes_[node].seats; s != nil; s = seats_[s].next_here)
+        if (!seats_[s].promised) return false;
+    if (!shape.need.excepted.empty()) {
+        const auto promised = [](const SeatRec& seat) { return seat.promised; };
+        return neighbourly_excepted(node, shape, tenant, promised, false) == Obstacle::reboot && able(node, number);
+    }
+    const PeerTrust kernel = shape.need.on_host_kernel ? PeerTrust::same_domain : PeerTrust::distrusting;
+    if (!joins(here.residents, Eyes{.tenant = tenant}, shape.need.sharing.node, kernel, true)) return false;
+    here.residents = {};
+    return neighbourly(here, shape, Eyes{.tenant = tenant}) == Obstacle::reboot && able(node, number);
 }
 
 }  // namespace bulkhead::sched

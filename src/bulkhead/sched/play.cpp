@@ -9,7 +9,7 @@ namespace {
 class Stage {
 public:
     Stage(const Scene& scene, const PlaySettings& settings)
-        : scene_{scene}, settings_{settings}, engine_{scene.settings}, numbers_(scene.jobs.size()) {
+        : scene_{scene}, settings_{settings}, engine_{remembering(scene.settings)}, numbers_(scene.jobs.size()) {
         engine_.set_tenants(scene.tenants);
         for (const Node& node : scene.nodes) engine_.add_node(node);
         for (std::size_t i = 0; i < scene.jobs.size(); ++i) {
@@ -38,6 +38,12 @@ public:
     }
 
 private:
+    // Work that leaves has used the kernel of its node, which a stranger gets after a reboot alone.
+    static EngineSettings remembering(EngineSettings settings) {
+        settings.remember_hosts = true;
+        return settings;
+    }
+
     std::optional<JobNo>& number_of(std::int64_t key) { return numbers_[static_cast<std::size_t>(key - 1)]; }
 
     void carry_out(Statement statement) {

@@ -58,7 +58,7 @@ const std::vector<Quarrel>& quarrels() {
          "  - {name: rk, count: 8, tenant: r, gpus: 1, ran: 1h, on: [n2]}\n"
          "  - {name: sj, tenant: s, gpus: 4, waited: 50m}\n"
          "  - {name: never, count: 30, tenant: noisy, gpus: 9, waited: 1m}\n",
-         {"rk-1", "rk-2", "rk-3", "rk-4"},
+         {"rj-1", "rj-2", "rj-3", "rj-4"},
          "0 4 12"},
         {"where one branch would lose too much, another gives its part",
          "[{name: r1, guarantee: 8}, {name: r2, guarantee: 8}, {name: s, guarantee: 16}]",
@@ -75,14 +75,14 @@ const std::vector<Quarrel>& quarrels() {
          "[{name: n1}, {name: n2}]",
          "  - {name: aj, count: 8, tenant: a, gpus: 1, on: [n1], ran: 1h}\n"
          "  - {name: bj, count: 4, tenant: b, gpus: 1, waited: 5m}\n",
-         {"aj-5", "aj-6", "aj-7", "aj-8"},
+         {"aj-1", "aj-2", "aj-3", "aj-4"},
          "0 4 4"},
         {"what nobody can use is not divided: a closed node",
          "[{name: a}, {name: b}]",
          "[{name: n1}, {name: n2, closed: true}]",
          "  - {name: aj, count: 8, tenant: a, gpus: 1, on: [n1], ran: 1h}\n"
          "  - {name: bj, count: 4, tenant: b, gpus: 1, waited: 5m}\n",
-         {"aj-5", "aj-6", "aj-7", "aj-8"},
+         {"aj-1", "aj-2", "aj-3", "aj-4"},
          "4 4"},
         {"minimum run time protects the surplus of an elastic gang too",
          "[{name: r, guarantee: 4, reclaimMinRuntime: 2h}, {name: s, guarantee: 4}]",

@@ -171,6 +171,7 @@ SeatNo FleetIndex::take(NodeNo node, const Job& job, JobNo owner) {
         }
     }
     link(made);
+    use_host(node, seat);
     rec.residents = rec.residents.with(seat.tenant, seat.scope(0),
                                        seat.host_kernel ? PeerTrust::same_domain : PeerTrust::distrusting,
                                        [&](TenantNo tenant) { return tenant_domain(tenant); });
@@ -214,8 +215,22 @@ SeatNo FleetIndex::take_exactly(const TaskSeat& where, const Job& job, JobNo own
         }
     }
     link(made);
+    use_host(where.node, seats_[made]);
     recount(where.node, seats_[made].gpus);
     return made;
+}
+
+void FleetIndex::use_host(NodeNo node, const SeatRec& seat) {
+    if (!remembers_hosts_ || !seat.host_kernel) return;
+    NodeRec& rec = nodes_[node];
+    rec.hosts = rec.hosts.with(seat.tenant, PeerTrust::distrusting, PeerTrust::distrusting,
+                               [&](TenantNo tenant) { return tenant_domain(tenant); });
+    if (rec.extra == nil) {
+        rec.extra = static_cast<std::uint32_t>(extras_.size());
+        extras_.emplace_back();
+    }
+    std::vector<TenantNo>& users = extras_[rec.extra].host_users;
+    if (std::ranges::find(users, seat.tenant) == users.end()) users.push_back(seat.tenant);
 }
 
 void FleetIndex::release(SeatNo number, bool clean) {

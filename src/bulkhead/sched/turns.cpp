@@ -74,7 +74,7 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
             for (const TenantNo holder : tenants[jobs[job].job.tenant].line)
                 tenants[holder].pinned += jobs[job].holds();
     fleet.set_domains(std::move(domains));
-    takeable.assign(tenants.size(), 0);
+    entitlements_stale = true;
     dues_stale = true;
     count_owed();
 }

@@ -54,6 +54,7 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
              {{"asked", print(Gpus{asked})}, {"held", print(Gpus{tenant.held})}, {"due", print(Gpus{tenant.due})}}});
     if (rec.job.deadline && rec.job.duration && now + *rec.job.duration > *rec.job.deadline)
         reasons.push_back({"wait.too-late", {{"duration", print(*rec.job.duration)}}});
+    if (rec.budget_in == generation) reasons.push_back({"wait.budget", {}});
     if (reasons.empty()) reasons.push_back({"wait.order", {}});
     return waiting;
 }
@@ -99,6 +100,9 @@ constexpr std::array all_words{
         "{reboot} to reboot"},
     ReasonWords{"wait.kept", "capacity for {tasks} tasks is reserved for it until all of it is free"},
     ReasonWords{"wait.order", "there is room for it, but other workloads come first"},
+    ReasonWords{"wait.budget",
+                "the search for work that could give way to it ended at its budget; it is searched for again when "
+                "something changes"},
     ReasonWords{"wait.too-late", "it takes {duration} and can no longer finish before its deadline"},
     ReasonWords{"wait.stopping", "its last lease is still ending"},
     ReasonWords{"wait.frozen", "its tenant is frozen"},
@@ -114,6 +118,9 @@ constexpr std::array all_words{
     ReasonWords{"evict.surplus",
                 "it ran {tasks} tasks and needs {least}: tasks above the minimum are given back on demand"},
     ReasonWords{"evict.reclaim", "its tenant held {held} GPUs and was due {due}"},
+    ReasonWords{"evict.guarantee",
+                "its tenant held {held} GPUs and is guaranteed {guarantee}; work within another guarantee needs the "
+                "room"},
     ReasonWords{"evict.budget", "the search for work to evict reached its budget; a cheaper choice may exist"},
     ReasonWords{"evict.preempt",
                 "its priority is {own}; work of the same tenant with priority {priority} needs the capacity"},
@@ -138,6 +145,9 @@ constexpr std::array tenants_words{
     ReasonWords{"wait.within",
                 "{tasks} tasks must start together in one {level}, and no {level} has room for all of them"},
     ReasonWords{"evict.reclaim", "its tenant held {held} GPUs, which was more than it was due"},
+    ReasonWords{"evict.guarantee",
+                "its tenant held {held} GPUs, which was more than it is guaranteed, and a guarantee of another tenant "
+                "needs the room"},
 };
 
 // Sentences of earlier releases, which stored workloads and ended leases may still carry.
@@ -244,6 +254,7 @@ std::string_view cause_of(std::string_view code) {
         {"wait.reserved", "guarantees"},
         {"wait.held-for-others", "turn"},
         {"wait.order", "turn"},
+        {"wait.budget", "turn"},
         {"wait.kept", "turn"},
         {"wait.freeing", "turn"},
         {"wait.bound", "turn"},
