@@ -144,7 +144,8 @@ std::vector<sched::TenantFacts> tenant_facts(Core::State& state) {
         facts.domain = state.relations.domain(number);
         facts.weight = 0;
         facts.seniority = number;
-        facts.usage = state.usage[number] / gpu_unit;
+        facts.usage = state.usage[number] / (gpu_unit * 1000);
+        facts.usage_ms = state.usage[number] % (gpu_unit * 1000);
         const auto tenant = state.tenants.find(facts.name);
         if (tenant == state.tenants.end()) continue;
         const TenantSpec& spec = tenant->second.object.spec;
@@ -167,17 +168,19 @@ std::vector<sched::TenantFacts> tenant_facts(Core::State& state) {
     return all;
 }
 
-// What was used since the last look counts, and what is old counts less.
+// Brings usage up to date, to the millisecond: a turn that comes seconds after a job counts those seconds. Usage decays
+// in steps of whole minutes, so that how often it is asked for does not matter.
 void age_usage(Core::State& state, Instant now, Duration half_life) {
+    constexpr std::int64_t step_ms = 60'000;
     state.usage.resize(state.relations.size());
-    const Duration passed = now - state.usage_at;
-    if (state.usage_at == Instant{}) state.usage_at = now;
-    if (passed.ms < 60'000 || state.usage_at == now) return;
-    for (std::int64_t& usage : state.usage) usage = sched::decayed(usage, passed, half_life);
+    if (state.usage_at == Instant{}) state.usage_at = state.usage_decayed_at = now;
     for (const auto& [key, lease] : state.leases)
-        if (lease.object.status->phase == LeasePhase::active)
-            state.usage[lease.tenant] += lease.object.status->gpus.units * (passed.ms / 1000);
-    state.usage_at = now;
+        if (lease.object.status->phase == LeasePhase::active) count_usage(state, lease, now);
+    state.usage_at = std::max(state.usage_at, now);
+    const Duration due{(now - state.usage_decayed_at).ms / step_ms * step_ms};
+    if (due.ms <= 0) return;
+    for (std::int64_t& usage : state.usage) usage = sched::decayed(usage, due, half_life);
+    state.usage_decayed_at = state.usage_decayed_at + due;
 }
 
 void compile(Turn& turn, WorkloadRun& workload) {

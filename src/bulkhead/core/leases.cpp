@@ -367,10 +367,23 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     for (const Part& part : placed->second.parts) send(turn, state.nodes.at(part.node), part.prepare);
 }
 
+void count_usage(Core::State& state, const LeaseRun& lease, Instant now) {
+    const GpuLeaseStatus& status = *lease.object.status;
+    if (state.usage_at == Instant{} || !status.activeAt) return;
+    if (lease.tenant >= state.usage.size()) state.usage.resize(lease.tenant + 1);
+    const std::int64_t ms = (now - std::max(state.usage_at, *status.activeAt)).ms;
+    std::int64_t used = 0, &all = state.usage[lease.tenant];
+    constexpr std::int64_t most = std::int64_t{1} << 61;  // sums of two stay exact
+    if (ms <= 0) return;
+    if (__builtin_mul_overflow(status.gpus.units, ms, &used)) used = most;
+    all = std::min(most, all + std::min(most, used));
+}
+
 void end_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
     GpuLeaseStatus& status = *lease.object.status;
     if (status.phase == LeasePhase::ending || status.phase == LeasePhase::closed) return;
     const bool was_active = status.phase == LeasePhase::active;
+    if (was_active) count_usage(turn.state, lease, turn.now);
     advance(lease, LeaseEvent::end);
     status.endedAt = turn.now;
     status.why = why;

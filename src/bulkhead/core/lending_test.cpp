@@ -109,6 +109,37 @@ TEST(Lending, an_elastic_gang_starts_with_what_there_is_and_holds_no_more) {
     EXPECT_EQ(lab.running("early"), 1);
 }
 
+TEST(Lending, short_jobs_of_equal_tenants_alternate_on_one_gpu) {
+    Plane plane{0};
+    NodeModelSpec one = Plane::model_spec("n0");
+    one.gpus = 1;
+    plane.add_node(one);
+    const Answer lab = plane.apply(
+        "apiVersion: bulkhead.dev/v1alpha1\nkind: FleetPolicy\nmetadata: {name: fleet}\nspec:\n"
+        "  threatModel: internal\n  sites: [{name: fra, jurisdiction: eu}]\n"
+        "  versionGate: {shippedAdvisories: false}\n"
+        "  trustDomains: [{name: lab, members: [early, owner]}]\n---\n" +
+        tenant("early", 0) + "---\n" + tenant("owner", 0));
+    ASSERT_TRUE(lab.outcome) << lab.outcome.error().what;
+    for (const std::string owner : {"early", "owner"})
+        for (int i = 0; i < 3; ++i)
+            ASSERT_TRUE(plane.apply(work(owner.substr(0, 1) + std::to_string(i), owner)).outcome);
+    std::string turns;
+    for (int job = 0; job < 6; ++job) {
+        std::string running;
+        for (int second = 0; second < 60 && running.empty(); ++second) {
+            plane.settle(1);
+            for (const GpuWorkload& each : plane.core->snapshot().workloads)
+                if (each.status->phase == WorkloadPhase::running) running = each.metadata.name;
+        }
+        ASSERT_FALSE(running.empty()) << turns;
+        turns += running.front();
+        plane.settle(3);
+        ASSERT_TRUE(plane.remove(ObjectKind::workload, running).outcome);
+    }
+    EXPECT_EQ(turns, "eoeoeo") << "each job of three seconds counts before the next turn";
+}
+
 TEST(Lending, a_new_process_knows_who_may_not_be_disturbed) {
     Lab lab;
     ASSERT_TRUE(

@@ -156,8 +156,9 @@ struct Core::State {
     std::map<std::pair<std::string, std::string>, std::string> corrections;  // by lease and id: what each says
     std::vector<sched::Promise> promises;  // room that is kept for workloads, by their keys
     std::set<Key> searched;  // workloads for whom others were looked for in vain, while not all could be looked for
-    std::vector<std::int64_t> usage;  // Gpus::units times seconds, by tenant number, as far as they still count
-    Instant usage_at;                 // as of when
+    std::vector<std::int64_t> usage;  // Gpus::units times milliseconds, by tenant number, as far as they still count
+    Instant usage_at;                 // as of when, for leases that are active; one that ends is counted at once
+    Instant usage_decayed_at;         // up to when it has decayed
     sched::Relations relations;
     std::vector<sched::Node> fleet;  // by order of `nodes`
     std::map<Key, std::uint32_t> fleet_index;
@@ -313,6 +314,8 @@ void move_on(GpuWorkloadStatus& status, GpuWorkloadStatus next);
 // It will be run again when its lease has ended: neither deleted, nor done, nor placed elsewhere already.
 bool comes_back(const Core::State& state, const LeaseRun& lease);
 void end_lease(Turn& turn, LeaseRun& lease, const std::string& why);
+// Adds to its tenant's usage what this active lease used since usage was last brought up to date.
+void count_usage(Core::State& state, const LeaseRun& lease, Instant now);
 void abandon_lease(Turn& turn, LeaseRun& lease, const std::string& why);  // and place its work elsewhere at once
 void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report);
 void settle_lease(Turn& turn, Key lease);
