@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "bulkhead/gpu/mps.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -86,6 +88,10 @@ private:
             staying = staying || (!lease.release && lease.phase != PartPhase::failed);
         }
         if (taken > 1000) object(fmt::format("{} would be shared out to {} thousandths", place, taken));
+        const bool mps = order_.mechanism == Mechanism::mps || order_.mechanism == Mechanism::mps_in_mig;
+        if (mps && std::ssize(holders) >= gpu::mps_clients)
+            object(fmt::format("{} has {} leases, and its MPS server takes {} clients", place, holders.size(),
+                               gpu::mps_clients));
         if (!staying) object(fmt::format("{} is being given up by lease {}", place, *holders.begin()));
     }
 

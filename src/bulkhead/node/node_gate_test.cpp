@@ -114,6 +114,20 @@ TEST(NodeGate, very_old_leases_count_as_over) {
     EXPECT_EQ(rig.phase(), PartPhase::stopped);
 }
 
+TEST(NodeGate, an_mps_server_takes_48_leases) {
+    Rig rig;
+    rig.clean_all();
+    for (int i = 0; i < 49; ++i) {
+        Prepare lease = rig.half();
+        lease.mechanism = Mechanism::mps_in_mig;
+        lease.gpus[0].share = 10;
+        rig.order(lease);
+        EXPECT_EQ(rig.phase(), i < 48 ? PartPhase::prepared : PartPhase::refused) << i;
+        if (i == 0) rig.order(Start{lease.lease});
+    }
+    EXPECT_THAT(rig.last<LeaseReport>().why, HasSubstr("its MPS server takes 48 clients"));
+}
+
 TEST(NodeGate, shares_of_one_instance_may_sit_together_up_to_the_whole) {
     Rig rig;
     rig.clean_all();
