@@ -2,11 +2,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <ostream>
 
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/objects.hpp"
+#include "bulkhead/cli/waiting_text.hpp"
 #include "bulkhead/codec/print.hpp"
 
 namespace bulkhead::cli {
@@ -16,6 +18,7 @@ namespace {
 struct GetOptions {
     std::string kind, name, selector, output = "table";
     bool watch = false;
+    bool describe = false;
     bool wide() const { return output == "wide"; }
 };
 
@@ -43,6 +46,31 @@ private:
     std::vector<std::size_t> widths_;
 };
 
+// Tells what changed of workloads that wait, under the row that shows them.
+class WaitWatcher {
+public:
+    explicit WaitWatcher(Context& context) : context_{context} {}
+    void see(const AnyObject& object, std::string_view event) {
+        const auto* workload = std::get_if<GpuWorkload>(&object);
+        if (workload == nullptr) return;
+        const std::string name = workload->spec.tenant + "/" + workload->metadata.name;
+        if (event == "deleted") {
+            seen_.erase(name);
+            return;
+        }
+        const GpuWorkloadStatus status = workload->status.value_or(GpuWorkloadStatus{});
+        WaitSeen now{.phase = {}, .reasons = status.reasons, .expected_start = {}, .in_the_way = {}};
+        WaitSeen& before = seen_[name];
+        for (const std::string& line : changes_between(before, now))
+            context_.out << fmt::format("{:<9}{}\n", "", line) << std::flush;
+        before = std::move(now);
+    }
+
+private:
+    Context& context_;
+    std::map<std::string, WaitSeen> seen_;
+};
+
 int watch(Client& client, const shell::KindName& kind, const GetOptions& options, Context& context) {
     std::string target =
         options.name.empty() ? fmt::format("/v1/{}", kind.plural) : target_of(kind.plural, options.name);
@@ -50,6 +78,7 @@ int watch(Client& client, const shell::KindName& kind, const GetOptions& options
     if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);
     LiveTable table{context, {16, 12, 10, 10, 12}};
     if (options.output == "table" || options.wide()) table.print_row(heading_of(kind.kind, options.wide()), "EVENT");
+    WaitWatcher waits{context};
     std::string last;
     for (;;) {
         bool heard = false;
@@ -65,14 +94,28 @@ int watch(Client& client, const shell::KindName& kind, const GetOptions& options
                             << std::flush;
             else if (options.output == "yaml")
                 context.out << "---\n# " << event.type << '\n' << printed(*object, "yaml") << std::flush;
-            else
+            else {
                 table.print_row(row_of(*object, options.wide()), event.type);
+                waits.see(*object, event.type);
+            }
             return context.out.good();
         });
         if (!context.out.good()) return done;
         // A stream that ended is taken up where it was; a server that is gone is not waited for.
         if (!watched && !(heard && watched.error().code != Code::denied)) return report(context, watched.error());
     }
+}
+
+// What is in the way of a workload that waits, as comments below its YAML.
+void describe_wait(Client& client, const AnyObject& object, const std::string& name, Context& context) {
+    const auto* workload = std::get_if<GpuWorkload>(&object);
+    if (workload == nullptr || !workload->status || workload->status->phase != WorkloadPhase::pending) return;
+    const auto reply = client.get(target_of("workloads", name, "explain"));
+    const auto read = reply ? read_answer(*reply) : Result<Document>{std::unexpected(reply.error())};
+    if (!read) return;
+    const auto lines = lines_in_the_way(*read->root);
+    if (!lines.empty()) context.out << "# In the way:\n";
+    for (const std::string& line : lines) context.out << "# - " << line << '\n';
 }
 
 int get(const GetOptions& options, const DoorOptions& door, Context& context) {
@@ -86,9 +129,10 @@ int get(const GetOptions& options, const DoorOptions& door, Context& context) {
         if (!reply) return report(context, reply.error());
         const auto object = read_object(reply->body);
         if (!object) return report(context, object.error());
-        if (options.output == "json" || options.output == "yaml")
+        if (options.output == "json" || options.output == "yaml") {
             context.out << printed(*object, options.output);
-        else
+            if (options.describe) describe_wait(*client, *object, options.name, context);
+        } else
             print_table(context.out, {heading_of((*kind)->kind, options.wide()), row_of(*object, options.wide())}, 2,
                         context.colour);
         return done;
@@ -139,6 +183,7 @@ void add_describe(Command program, Context& context) {
     Command command = program.add_subcommand("describe", "Everything the server knows of one object.");
     auto options = std::make_shared<GetOptions>();
     options->output = "yaml";
+    options->describe = true;
     auto door = add_door(command);
     command.add_option("kind", options->kind, "What kind of object.").required().type_name("KIND");
     command.add_option("name", options->name, "Its name.").required().type_name("NAME");

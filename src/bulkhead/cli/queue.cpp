@@ -1,20 +1,26 @@
 // `queue` and `explain`: why work waits.
 #include <fmt/core.h>
 
+#include <chrono>
 #include <memory>
 #include <ostream>
+#include <thread>
 
 #include "bulkhead/cli/contract_text.hpp"
 #include "bulkhead/cli/door.hpp"
 #include "bulkhead/cli/objects.hpp"
+#include "bulkhead/cli/waiting_text.hpp"
 #include "bulkhead/codec/decode.hpp"
 
 namespace bulkhead::cli {
 
 namespace {
 
+constexpr std::chrono::seconds between_looks{2};
+
 struct QueueOptions {
     std::string workload, output = "table";
+    bool watch = false;
 };
 
 std::vector<std::string> reasons_of(const Node& node) {
@@ -24,10 +30,38 @@ std::vector<std::string> reasons_of(const Node& node) {
     return out;
 }
 
+void print_in_the_way(const Node& answer, Context& context) {
+    const auto lines = lines_in_the_way(answer);
+    if (!lines.empty()) context.out << "  in the way:\n";
+    for (const std::string& line : lines) context.out << "  - " << wrapped(line, 4) << '\n';
+}
+
+// Until it is interrupted: what changed since the last look. Reasons for operators are made when they are asked for, so
+// the queue is asked again and again instead of a stream being followed.
+int watch_queue(Client& client, Context& context) {
+    QueueSeen before;
+    bool first = true;
+    while (context.out.good()) {
+        const auto reply = client.get("/v1/queue?inTheWay=true");
+        if (!reply) return report(context, reply.error());
+        const auto read = read_answer(*reply);
+        if (!read) return report(context, read.error());
+        QueueSeen after = queue_seen(*read->root);
+        if (first && after.empty()) context.out << "nothing waits\n";
+        for (const std::string& line : changes_between(before, after)) context.out << line << '\n';
+        context.out << std::flush;
+        before = std::move(after);
+        first = false;
+        std::this_thread::sleep_for(between_looks);
+    }
+    return done;
+}
+
 int queue(const QueueOptions& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
-    const auto reply = client->get("/v1/queue");
+    if (options.watch) return watch_queue(*client, context);
+    const auto reply = client->get(options.output == "table" ? "/v1/queue" : "/v1/queue?inTheWay=true");
     if (!reply) return report(context, reply.error());
     if (options.output == "json") {
         context.out << reply->body << '\n';
@@ -47,6 +81,7 @@ int queue(const QueueOptions& options, const DoorOptions& door, Context& context
                            {"PRIORITY", dim},
                            {"GPUS", dim},
                            {"SINCE", dim},
+                           {"EXPECTED", dim},
                            {"WHY", dim}}};
     for (const Node* item : items->items) {
         const auto reasons = reasons_of(*item);
@@ -58,9 +93,17 @@ int queue(const QueueOptions& options, const DoorOptions& door, Context& context
                         {text_at(*item, "priority")},
                         {text_at(*item, "gpus")},
                         {text_at(*item, "since")},
+                        {text_at(*item, "expectedStart")},
                         {reasons.empty() ? "" : reasons.front()}});
     }
     print_table(context.out, rows, 2, context.colour);
+    if (options.output != "wide") return done;
+    for (const Node* item : items->items) {
+        context.out << fmt::format("\n{} of {}\n", painted(text_at(*item, "workload"), bold, context.colour),
+                                   text_at(*item, "tenant"));
+        for (const std::string& reason : reasons_of(*item)) context.out << "  - " << wrapped(reason, 4) << '\n';
+        print_in_the_way(*item, context);
+    }
     return done;
 }
 
@@ -82,6 +125,7 @@ int explain(const QueueOptions& options, const DoorOptions& door, Context& conte
     if (const std::string lease = text_at(root, "lease"); !lease.empty()) context.out << ", lease " << lease;
     context.out << '\n';
     for (const std::string& reason : reasons_of(root)) context.out << "  - " << wrapped(reason, 4) << '\n';
+    print_in_the_way(root, context);
     std::vector<Diagnostic> errors;
     if (const Node* node = root.find("contract")) {
         Contract contract;
@@ -96,19 +140,19 @@ int explain(const QueueOptions& options, const DoorOptions& door, Context& conte
     return done;
 }
 
-void add_output(Command command, QueueOptions& options) {
-    command.add_option("-o,--output", options.output, "table or json. Default: table.")
-        .one_of({"table", "json"})
-        .type_name("FORMAT");
-}
-
 }  // namespace
 
 void add_queue(Command program, Context& context) {
     Command command = program.add_subcommand("queue", "Work that waits, in order, each with its reason.");
     auto options = std::make_shared<QueueOptions>();
     auto door = add_door(command);
-    add_output(command, *options);
+    command
+        .add_option("-o,--output", options->output,
+                    "table, wide (with what is in the way of each) or json. Default: table.")
+        .one_of({"table", "wide", "json"})
+        .type_name("FORMAT");
+    command.add_flag("-w,--watch", options->watch,
+                     "Go on with every change of a reason or an estimate, until interrupted.");
     command.callback([options, door, &context] { context.status = queue(*options, *door, context); });
 }
 
@@ -117,7 +161,9 @@ void add_explain(Command program, Context& context) {
         program.add_subcommand("explain", "Why a workload waits, runs or was refused, and under which contract.");
     auto options = std::make_shared<QueueOptions>();
     auto door = add_door(command);
-    add_output(command, *options);
+    command.add_option("-o,--output", options->output, "table or json. Default: table.")
+        .one_of({"table", "json"})
+        .type_name("FORMAT");
     command.add_option("workload", options->workload, "The workload.").required().type_name("NAME");
     command.footer("Exit status:\n  0  it has a contract\n  1  no such workload\n  3  it is refused");
     command.callback([options, door, &context] { context.status = explain(*options, *door, context); });

@@ -154,6 +154,10 @@ private:
         whose(each.workload);
         reasons(each.reasons);
         if (each.expected_ms) json_.member("expected", print(Instant{*each.expected_ms}));
+        if (each.blocking) {
+            json_.key("inTheWay");
+            write(json_, in_the_way(answer_, *each.blocking));
+        }
         json_.end_object();
     }
 

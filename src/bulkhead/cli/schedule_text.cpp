@@ -9,6 +9,7 @@
 #include <set>
 
 #include "bulkhead/cli/ruled.hpp"
+#include "bulkhead/cli/waiting_text.hpp"
 
 namespace bulkhead::cli {
 
@@ -137,7 +138,11 @@ void print_waiting(std::ostream& out, const ScheduleAnswer& answer) {
         out << fmt::format("  {} ({}, {} task{})\n", job.name, tenant_of(answer, each.workload), job.job.tasks,
                            job.job.tasks == 1 ? "" : "s");
         for (const Reason& reason : each.reasons) out << fmt::format("    - {}\n", says(reason));
-        if (each.expected_ms) out << fmt::format("    expected at {}\n", print(Instant{*each.expected_ms}));
+        if (each.blocking) {
+            const std::vector<std::string> lines = lines_of(in_the_way(answer, *each.blocking));
+            if (!lines.empty()) out << "    in the way:\n";
+            for (const std::string& line : lines) out << fmt::format("    - {}\n", line);
+        }
     }
 }
 
@@ -159,6 +164,16 @@ void print_tenants(std::ostream& out, const ScheduleAnswer& answer) {
 }
 
 }  // namespace
+
+sched::InTheWay in_the_way(const ScheduleAnswer& answer, const sched::Blocking& blocking) {
+    const sched::BlockingNames names{
+        .node = [&](std::uint32_t node) { return answer.scene.nodes[node].name; },
+        .workload = [&](std::int64_t key) { return job_of(answer, key).name; },
+        .tenant = [&](sched::TenantNo tenant) { return answer.scene.tenants[tenant].name; },
+        .is_own = [](sched::TenantNo) { return true; },
+    };
+    return sched::in_the_way(blocking, names, Audience::fleet_operator);
+}
 
 std::string says(const Reason& reason) {
     const std::string_view words = sched::words_of(reason.code);

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <string>
 
+#include "bulkhead/sched/blocking_text.hpp"
 #include "bulkhead/sched/play.hpp"
 
 namespace bulkhead::cli {
@@ -17,6 +18,9 @@ struct ScheduleAnswer {
 void print_schedule(std::ostream& out, const ScheduleAnswer& answer);
 
 std::string schedule_json(const ScheduleAnswer& answer);
+
+// What is in the way of a job that waits.
+sched::InTheWay in_the_way(const ScheduleAnswer& answer, const sched::Blocking& blocking);
 
 // The words of a reason.
 std::string says(const Reason& reason);

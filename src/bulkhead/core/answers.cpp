@@ -3,12 +3,42 @@
 
 #include "bulkhead/codec/print.hpp"
 #include "bulkhead/core/state.hpp"
+#include "bulkhead/sched/blocking_text.hpp"
 
 namespace bulkhead {
 
 namespace {
 
-// What is kept with the workload is written for its tenant; whoever runs the fleet is told the numbers too.
+// One question looks at the fleet for so many workloads at most; each may take a millisecond.
+constexpr std::int64_t explained_in_a_queue = 32;
+
+// What is in the way of a workload that waits, as of the last cycle. Nothing: it does not wait for the scheduler, or
+// the scheduler has not seen it yet.
+void write_in_the_way(JsonWriter& out, const Turn& turn, const WorkloadRun& workload) {
+    Core::State& state = turn.state;
+    if (workload.object.status->phase != WorkloadPhase::pending || !state.asked) return;
+    const auto job = state.asked->jobs.find(workload.key);
+    if (job == state.asked->jobs.end() || !state.asked->engine.waiting(job->second)) return;
+    const sched::BlockingNames names{
+        .node = [&](std::uint32_t node) { return state.fleet.at(node).name; },
+        .workload =
+            [&](std::int64_t key) {
+                const auto found = state.workloads.find(key);
+                return found == state.workloads.end() ? std::string{} : found->second.object.metadata.name;
+            },
+        .tenant = [&](sched::TenantNo tenant) { return state.relations.name(tenant); },
+        .is_own =
+            [&](sched::TenantNo tenant) {
+                return turn.rights.may(Permission::read_tenant, state.relations.name(tenant));
+            },
+    };
+    const sched::Waiting waiting = state.asked->engine.explain(job->second, turn.now);
+    if (!waiting.blocking) return;
+    out.key("inTheWay");
+    write(out, sched::in_the_way(*waiting.blocking, names, turn.audience()));
+}
+
+// The reasons that are kept with the workload are worded for its tenant; an operator reads the numbers too.
 void write_reasons(JsonWriter& out, const Turn& turn, const WorkloadRun& workload) {
     out.key("reasons");
     out.begin_array();
@@ -20,6 +50,14 @@ void write_reasons(JsonWriter& out, const Turn& turn, const WorkloadRun& workloa
     else
         for (const std::string& reason : status.reasons) out.value(reason);
     out.end_array();
+}
+
+// By the reservation that the last cycle made for it.
+void write_expected_start(JsonWriter& out, const WorkloadRun& workload) {
+    if (workload.object.status->phase != WorkloadPhase::pending) return;
+    const auto reason = std::ranges::find(workload.waits, "wait.expected", &Reason::code);
+    if (reason != workload.waits.end())
+        out.member("expectedStart", std::get<std::string>(reason->arguments.front().value));
 }
 
 }  // namespace
@@ -35,6 +73,8 @@ std::string explain(Turn& turn, WorkloadRun& workload) {
     if (status.since) out.member("since", print(*status.since));
     if (!status.lease.empty()) out.member("lease", status.lease);
     write_reasons(out, turn, workload);
+    write_expected_start(out, workload);
+    write_in_the_way(out, turn, workload);
     std::vector<std::string> placed;
     if (const auto lease = turn.state.leases.find(workload.lease); lease != turn.state.leases.end())
         for (const Part& part : lease->second.parts)
@@ -54,14 +94,14 @@ std::string explain(Turn& turn, WorkloadRun& workload) {
     return out.take();
 }
 
-std::string queue(Turn& turn) {
+std::string queue(Turn& turn, bool in_the_way) {
     JsonWriter out{JsonLayout::compact};
     out.begin_object();
     out.key("items");
     out.begin_array();
     std::vector<const WorkloadRun*> waiting;
     waiting.reserve(turn.state.pending.size());
-    // Whose place is counted among those that the caller may see: how many others wait is nobody's business.
+    // Places are counted among the workloads that the caller may see: a tenant does not learn how many others wait.
     for (const Key key : turn.state.pending)
         if (const WorkloadRun& one = turn.state.workloads.at(key);
             turn.rights.may(Permission::read_tenant, one.object.spec.tenant))
@@ -81,6 +121,8 @@ std::string queue(Turn& turn) {
         if (one->contract) out.member("gpus", print(one->contract->gpus));
         if (status.since) out.member("since", print(*status.since));
         write_reasons(out, turn, *one);
+        write_expected_start(out, *one);
+        if (in_the_way && place <= explained_in_a_queue) write_in_the_way(out, turn, *one);
         out.end_object();
     }
     out.end_array();

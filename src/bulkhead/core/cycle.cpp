@@ -310,6 +310,7 @@ void refresh_fleet(Core::State& state) {
         state.fleet_stale, [&](Key key) { return state.nodes.contains(key) && !state.fleet_index.contains(key); });
     if (somebody_new || state.fleet_index.size() != state.nodes.size()) {
         state.fleet.assign(state.nodes.size(), {});
+        state.asked.reset();  // it counts nodes by their places in the list before
         const std::map<Key, std::uint32_t> before = std::exchange(state.fleet_index, {});
         state.kinds_stale = true;
         std::uint32_t index = 0;
@@ -425,6 +426,7 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
     unplaced.insert(unplaced.end(), waiting.begin(), waiting.end());
     refresh_kinds(state, unplaced);
     age_usage(state, turn.now, engine_settings.half_life);
+    state.asked.reset();
     sched::Engine engine{engine_settings};
     engine.set_tenants(tenant_facts(state));
     std::map<Key, sched::JobNo> by_lease, by_workload;
@@ -500,6 +502,7 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
     if (statement.unfinished)
         for (const auto& [key, job] : by_workload)
             if (engine.was_searched(job)) state.searched.insert(key);
+    state.asked.emplace(std::move(engine), std::move(by_workload));
     return statement;
 }
 

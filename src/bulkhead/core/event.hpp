@@ -116,7 +116,9 @@ struct Explain {
     std::string workload;
     std::string tenant = {};  // as in Delete
 };
-struct Queue {};
+struct Queue {
+    bool in_the_way = false;  // and what is in the way of each of the first
+};
 
 }  // namespace command
 

@@ -139,7 +139,7 @@ void on_command(Turn& turn, const Command& command) {
                           .tenant = what.tenant,
                           .detail = what.detail});
             } else {
-                answer.body = queue(turn);
+                answer.body = queue(turn, what.in_the_way);
             }
         },
         command.what);

@@ -155,6 +155,12 @@ struct Core::State {
     std::set<Key> watched;  // active leases under compliance mode: whether it can be shown is followed
     std::map<std::pair<std::string, std::string>, std::string> corrections;  // by lease and id: what each says
     std::vector<sched::Promise> promises;  // room that is kept for workloads, by their keys
+    // The engine as the last cycle left it: it answers what is in the way of work that waits.
+    struct Asked {
+        sched::Engine engine;
+        std::map<Key, sched::JobNo> jobs;  // by workload
+    };
+    std::optional<Asked> asked;
     std::set<Key> searched;  // workloads for whom others were looked for in vain, while not all could be looked for
     std::vector<std::int64_t> usage;  // Gpus::units times milliseconds, by tenant number, as far as they still count
     Instant usage_at;                 // as of when, for leases that are active; one that ends is counted at once
@@ -383,6 +389,6 @@ std::unexpected<Error> there_is_no(std::string_view kind, std::string_view name)
 
 // answers.cpp
 std::string explain(Turn& turn, WorkloadRun& workload);
-std::string queue(Turn& turn);
+std::string queue(Turn& turn, bool in_the_way);
 
 }  // namespace bulkhead

@@ -31,7 +31,7 @@ enum class Obstacle : std::uint8_t {
 };
 constexpr auto words(Obstacle) {
     return std::to_array<std::string_view>({"none", "contract", "model", "closed", "neighbours", "nvlink", "host",
-                                            "reboot", "reserved", "cores", "devices", "gpus", "end"});
+                                            "reboot", "reserved", "cores", "devices", "gpus"});
 }
 
 // Why work in the way of the job is not evicted for it now.

@@ -350,6 +350,7 @@ Waiting Engine::explain(JobNo job, Instant now) {
     waiting.blocking = state_->blocking(job, now);
     return waiting;
 }
+bool Engine::waiting(JobNo job) const { return state_->jobs[job].phase == Phase::pending; }
 bool Engine::running(JobNo job) const { return state_->jobs[job].phase == Phase::running; }
 std::vector<TaskSeat> Engine::seats(JobNo job) const { return state_->described(job).tasks; }
 std::int64_t Engine::held(TenantNo tenant) const { return state_->tenants[tenant].held; }

@@ -107,6 +107,7 @@ public:
     Waiting explain(JobNo job, Instant now);
 
     bool running(JobNo job) const;
+    bool waiting(JobNo job) const;
     std::vector<TaskSeat> seats(JobNo job) const;
     std::int64_t held(TenantNo tenant) const;     // Gpus::units, with everyone below
     std::int64_t due(TenantNo tenant) const;      // as of the last cycle

@@ -11,7 +11,12 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
         if (claim.job == number) {
             reasons.push_back({claim.freed_for_it ? "wait.freeing" : "wait.kept",
                                {{"tasks", static_cast<std::int64_t>(claim.seats.size())}}});
-            if (claim.expected) waiting.expected_ms = claim.expected->ms;
+            if (claim.expected) {
+                waiting.expected_ms = claim.expected->ms;
+                // To the minute, so that an estimate that moves by a moment is no new reason.
+                const Instant minute{(claim.expected->ms + 59'999) / 60'000 * 60'000};
+                reasons.push_back({"wait.expected", {{"at", print(minute)}}});
+            }
         }
     if (auto quota = over_quota(rec.job, rec.fewest())) reasons.push_back(std::move(*quota));
     const FleetIndex::Tally tally = fleet.tally(rec.job);
@@ -99,6 +104,7 @@ constexpr std::array all_words{
         "legal hold comes: {run} for minimum run times, {save} to save, {stop} to stop, {wipe} to wipe, "
         "{reboot} to reboot"},
     ReasonWords{"wait.kept", "capacity for {tasks} tasks is reserved for it until all of it is free"},
+    ReasonWords{"wait.expected", "it is expected to start at {at}, when the capacity reserved for it should be free"},
     ReasonWords{"wait.order", "there is room for it, but other workloads come first"},
     ReasonWords{"wait.budget",
                 "the search for work that could give way to it ended at its budget; it is searched for again when "
@@ -256,6 +262,7 @@ std::string_view cause_of(std::string_view code) {
         {"wait.order", "turn"},
         {"wait.budget", "turn"},
         {"wait.kept", "turn"},
+        {"wait.expected", "turn"},
         {"wait.freeing", "turn"},
         {"wait.bound", "turn"},
         {"wait.gpus", "capacity"},

@@ -175,4 +175,7 @@ Response not_the_role(Response no);
 // A token as a row, under a key made of its id.
 Row token_row(const auth::StoredToken& token);
 
+// A query that is true or false; absent: false.
+Result<bool> truth_of(const Call& call, std::string_view name);
+
 }  // namespace bulkhead::shell

@@ -43,7 +43,11 @@ void Api::explain(const Call& call, const Respond& respond) {
     ask(call, command::Explain{.workload = call.path("name"), .tenant = *std::move(tenant)}, respond);
 }
 
-void Api::queue(const Call& call, const Respond& respond) { ask(call, command::Queue{}, respond); }
+void Api::queue(const Call& call, const Respond& respond) {
+    const auto in_the_way = truth_of(call, "inTheWay");
+    if (!in_the_way) return respond(problem(in_the_way.error()));
+    ask(call, command::Queue{.in_the_way = *in_the_way}, respond);
+}
 
 void Api::drain(const Call& call, const Respond& respond) {
     if (const auto body = read_body<MaybeWhyBody>(call.request); !body) return respond(problem(body.error()));

@@ -27,13 +27,6 @@ Result<std::size_t> limit_of(const Call& call, std::size_t most) {
     return limit;
 }
 
-Result<bool> truth_of(const Call& call, std::string_view name) {
-    const std::string_view text = call.query(name);
-    if (text.empty() || text == "false") return false;
-    if (text == "true") return true;
-    return fail(Code::invalid, fmt::format("{} is neither true nor false", name), fmt::format("{}=true", name));
-}
-
 std::string list_body(const Catalog& catalog, const Catalog::Page& page, bool its_tenant) {
     std::string body = fmt::format(R"({{"apiVersion":"{}","kind":"List","metadata":{{"resourceVersion":"{}")",
                                    api_version, catalog.print_point(page.number));
@@ -72,6 +65,13 @@ bool is_place(std::string_view text) {
 }
 
 }  // namespace
+
+Result<bool> truth_of(const Call& call, std::string_view name) {
+    const std::string_view text = call.query(name);
+    if (text.empty() || text == "false") return false;
+    if (text == "true") return true;
+    return fail(Code::invalid, fmt::format("{} is neither true nor false", name), fmt::format("{}=true", name));
+}
 
 void Api::list(const Call& call, const Respond& respond) {
     const ObjectKind kind = kind_of_path(call);

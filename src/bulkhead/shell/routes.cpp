@@ -45,6 +45,9 @@ constexpr Parameter get_query[] = {
 constexpr Parameter apply_query[] = {
     {"dryRun", "true: answer as if, change nothing."},
 };
+constexpr Parameter queue_query[] = {
+    {"inTheWay", "true: for each of the first 32, also which nodes and which work are in the way, and an estimate."},
+};
 constexpr Parameter metrics_query[] = {
     {"nodes", "Counters of devices only of nodes whose names begin so: for fleets that are too large for one answer."},
 };
@@ -114,7 +117,7 @@ constexpr Route table[] = {
     {post, "/v1/whatif", any_caller, Lane::read, Body::objects, "whatIf",
      "What applying these would decide; nothing changes.", &Api::what_if},
     {get, "/v1/queue", own(read_tenant), Lane::quick, Body::none, "queue",
-     "Work that waits, in order, each with its reasons.", &Api::queue},
+     "Work that waits, in order, each with its reasons.", &Api::queue, queue_query},
     {get, "/v1/snapshot", fleet(read_fleet), Lane::read, Body::none, "snapshot",
      "Everything there is, as one stream of YAML documents.", &Api::snapshot},
     {get, "/v1/certificates", own(read_tenant), Lane::read, Body::none, "certificates",
