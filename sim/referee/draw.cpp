@@ -18,12 +18,15 @@ public:
         }
     }
 
+    void insist_on(Dimension dimension) { uses_.insert(dimension); }
+    Rng& rng() { return rng_; }
+
     Scene draw(int claimants) {
         draw_machines();
         draw_owners();
         draw_guarantees();
         draw_history();
-        const int most = static_cast<int>(most_running) - (claimants - 1);
+        const int most = static_cast<int>(most_running) + 1 - std::max(claimants, 1);
         const auto wanted = static_cast<int>(rng_.between(1, most));
         for (int tries = 0; tries < 2 * most && std::ssize(scene_.running) < wanted; ++tries) draw_running();
         for (int i = 0; i < claimants; ++i) draw_claimant();
@@ -234,5 +237,29 @@ Dimensions all_dimensions() {
 }
 
 Scene draw(std::uint64_t seed, Dimensions allowed, int claimants) { return Artist{seed, allowed}.draw(claimants); }
+
+Scene draw_growth(std::uint64_t seed, Dimensions allowed) {
+    Artist artist{seed, allowed};
+    artist.insist_on(Dimension::elastic);
+    Scene scene = artist.draw(0);
+    bool found = false;
+    for (Work& work : scene.running) {
+        if (work.least == 0) continue;
+        work.preemptible = true;
+        if (found) work.tasks = static_cast<int>(work.runs.size());
+        found = found || work.runs.size() < static_cast<std::size_t>(work.tasks);
+    }
+    return scene;
+}
+
+Scene draw_lowered_limits(std::uint64_t seed, Dimensions allowed) {
+    Artist artist{seed, allowed};
+    Scene scene = artist.draw(0);
+    for (Owner& owner : scene.owners) {
+        const auto lowered = static_cast<int>(artist.rng().between(0, 4)) * parts_of_gpu;
+        if (artist.rng().below(3) == 0 && !owner.hard) owner.limit = std::max(owner.guarantee / 2, lowered);
+    }
+    return scene;
+}
 
 }  // namespace bulkhead::referee

@@ -38,5 +38,9 @@ Dimensions all_dimensions();
 
 // One claimant, or several that arrive together.
 Scene draw(std::uint64_t seed, Dimensions allowed, int claimants = 1);
+// Nothing waits, and one elastic gang (the first that runs with fewer tasks than it asks for) may grow.
+Scene draw_growth(std::uint64_t seed, Dimensions allowed);
+// Nothing waits, and the limits of some tenants were lowered below what they lease.
+Scene draw_lowered_limits(std::uint64_t seed, Dimensions allowed);
 
 }  // namespace bulkhead::referee

@@ -12,13 +12,6 @@ constexpr double slack = 1e-6;  // far below the least difference between two fo
 
 int size_of(const Work& work, std::uint8_t tasks) { return std::popcount(static_cast<unsigned>(tasks)) * work.part(); }
 
-// The largest thing taken of one job: all of it, or one spare task.
-int largest_of(const Work& work, std::uint8_t tasks) {
-    const auto gone = std::popcount(static_cast<unsigned>(tasks));
-    if (gone == 0) return 0;
-    return gone == std::ssize(work.runs) ? work.leases() : work.part();
-}
-
 }  // namespace
 
 Law::Law(const Scene& scene, const Manners& manners, const Floor& start, Dues dues)
@@ -171,12 +164,12 @@ std::array<Law::Losses, 2> Law::losses(const Taken& taken) const {
     for (std::size_t job = 0; job < claimant_; ++job) {
         if (taken[job] == 0) continue;
         const Work& work = manners_->job(job);
-        const int size = size_of(work, taken[job]), single = largest_of(work, taken[job]);
+        const int size = size_of(work, taken[job]);
         all_levels(work.tenant, [&](int level, bool own) {
             Losses& losses = out[own ? 1 : 0];
             losses.touched[at(level)] = true;
             losses.sum[at(level)] += size;
-            losses.largest[at(level)] = std::max(losses.largest[at(level)], single);
+            losses.largest[at(level)] = std::max(losses.largest[at(level)], size);
             return true;
         });
     }

@@ -15,7 +15,8 @@ using namespace bulkhead::referee;
 int usage() {
     fmt::print(
         stderr,
-        "bulkhead-referee [--scenes N] [--orders N] [--seed S] [--without WORDS] [--only WORDS] [--show N] [--print "
+        "bulkhead-referee [--scenes N] [--orders N] [--growth N] [--limits N] [--seed S] [--without WORDS] [--only "
+        "WORDS] [--show N] [--print "
         "S]\n\n"
         "Draws random small scenes with one claimant each, lets the engine decide them, decides them again by trying\n"
         "every plan that the law allows, and compares. --orders: scenes in which the order of arrival is permuted.\n"
@@ -55,7 +56,7 @@ void show(std::uint64_t seed, const Scene& scene, const Trial& trial) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::uint64_t scenes = 200'000, orders = 20'000, first = 1, shown = 3;
+    std::uint64_t scenes = 200'000, orders = 20'000, growth = 20'000, limits = 20'000, first = 1, shown = 3;
     std::optional<std::uint64_t> printed;
     Dimensions allowed = all_dimensions(), without;
     std::string left_out;
@@ -70,6 +71,10 @@ int main(int argc, char** argv) {
             scenes = number;
         } else if (argument == "--orders" && is_number) {
             orders = number;
+        } else if (argument == "--growth" && is_number) {
+            growth = number;
+        } else if (argument == "--limits" && is_number) {
+            limits = number;
         } else if (argument == "--seed" && is_number) {
             first = number;
         } else if (argument == "--show" && is_number) {
@@ -118,6 +123,20 @@ int main(int argc, char** argv) {
         if (++orders_differ <= shown)
             fmt::print("# seed {}, order of arrival: {}\n{}", seed, trial.difference, document(scene));
     }
+    const auto try_all = [&](const char* what, std::uint64_t count, bool grow, auto&& drawn, auto&& compared) {
+        std::uint64_t wrong = 0;
+        for (std::uint64_t seed = first; seed < first + count; ++seed) {
+            const Scene scene = drawn(seed, allowed);
+            const std::vector<std::string> said = compared(scene);
+            if (said.empty() || ++wrong > shown) continue;
+            fmt::print("# seed {}, {}\n{}", seed, what, document(scene));
+            for (const std::string& each : play(scene, {.grow = grow, .tell = true}).events) fmt::print("# {}\n", each);
+            for (const std::string& each : said) fmt::print("# {}: {}\n", what, each);
+        }
+        return wrong;
+    };
+    const std::uint64_t growth_wrong = try_all("growth", growth, true, draw_growth, compare_growth);
+    const std::uint64_t limits_wrong = try_all("lowered limits", limits, false, draw_lowered_limits, compare_limits);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     fmt::print(
         "referee: {} scenes from seed {}, {} plans tried: {} have free room, {} served by guarantee, {} by fair share, "
@@ -127,7 +146,9 @@ int main(int argc, char** argv) {
     for (const auto& [kind, count] : kinds) fmt::print(", {} {}", count, kind);
     fmt::print("; {} harsher than needed", harsh);
     fmt::print("; order of arrival: {} scenes, {} orders, {} differ", orders, orders_tried, orders_differ);
+    fmt::print("; growth: {} scenes, {} wrong; lowered limits: {} scenes, {} wrong", growth, growth_wrong, limits,
+               limits_wrong);
     if (!left_out.empty()) fmt::print("; without {}", left_out);
     fmt::print("; {:.0f} s\n", seconds);
-    return differ == 0 && orders_differ == 0 ? 0 : 1;
+    return differ + orders_differ + growth_wrong + limits_wrong == 0 ? 0 : 1;
 }

@@ -105,7 +105,7 @@ sched::TaskSeat seat_of(const Work& work, const Place& place) {
 
 class Stage {
 public:
-    Stage(const Scene& scene, const Playing& how) : scene_{scene}, how_{how}, engine_{settings_of(scene)} {
+    Stage(const Scene& scene, const Playing& how) : scene_{scene}, how_{how}, engine_{settings_of(scene, how)} {
         std::vector<sched::TenantFacts> facts;
         for (std::size_t i = 0; i < scene.owners.size(); ++i) facts.push_back(facts_of(scene.owners[i], i));
         engine_.set_tenants(std::move(facts));
@@ -150,9 +150,9 @@ public:
     }
 
 private:
-    static sched::EngineSettings settings_of(const Scene& scene) {
+    static sched::EngineSettings settings_of(const Scene& scene, const Playing& how) {
         sched::EngineSettings settings;
-        settings.grow = false;  // growth is a claim of its own
+        settings.grow = how.grow;
         settings.moves = scene.moves;
         return settings;
     }
@@ -189,6 +189,7 @@ private:
         }
         for (const sched::Eviction& each : statement.evict) {
             look_for_budget(each.reasons);
+            out_.evicted.push_back(each);
             tell(fmt::format("j{} loses {} tasks ({}) for j{}{}", each.workload, each.tasks,
                              words(each.action)[static_cast<std::size_t>(each.action)], each.claimant,
                              each.whole ? "" : ", goes on"));

@@ -19,7 +19,8 @@ struct Outcome {
     bool settled = false;
     int cycles = 0;
     bool budget_spent = false;
-    unsigned rebooted = 0;                  // one bit for each node
+    unsigned rebooted = 0;  // one bit for each node
+    std::vector<sched::Eviction> evicted;
     JobSet moved = 0;                       // jobs that the engine moved
     std::vector<std::vector<Place>> seats;  // by job, at the end; empty: it does not run
     Dues dues;                              // as of the first cycle
@@ -31,6 +32,7 @@ struct Playing {
     bool wait_again = false;  // evicted work waits again; else it is gone
     // In which order waiting jobs are submitted and numbered; empty: as they stand.
     std::span<const std::size_t> order{};
+    bool grow = false;  // elastic gangs take what they may
     bool tell = false;  // fill `events`
 };
 Outcome play(const Scene& scene, const Playing& how = {});

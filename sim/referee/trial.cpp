@@ -109,6 +109,110 @@ Trial compare(const Scene& scene) {
     return trial;
 }
 
+std::vector<std::string> compare_growth(const Scene& scene) {
+    const auto grower = std::ranges::find_if(scene.running, [](const Work& work) {
+        return work.preemptible && work.least > 0 && std::ssize(work.runs) < work.tasks;
+    });
+    if (grower == scene.running.end()) return {};
+    // The next task as a job of its own.
+    const auto next_of = [](const Work& gang) {
+        Work next = gang;
+        next.tasks = 1;
+        next.least = 0;
+        next.runs.clear();
+        return next;
+    };
+    const Outcome outcome = play(scene, {.grow = true});
+    Scene before = scene;
+    before.waiting = {next_of(*grower)};
+    const Manners manners{before};
+    std::vector<std::string> out;
+    if (!outcome.settled) out.push_back(fmt::format("not settled after {} cycles", outcome.cycles));
+    if (outcome.budget_spent) out.emplace_back("the search budget was spent");
+    const Floor floor{before, manners};
+    const Law law{before, manners, floor, outcome.dues};
+    Scene after = scene;
+    after.running.clear();
+    after.moves = 0;  // a gang that runs grows by what others give, not by moving them
+    JobSet newly = outcome.moved;
+    for (std::size_t job = 0; job < scene.running.size(); ++job) {
+        const Work& work = scene.running[job];
+        if (outcome.seats[job].size() > work.runs.size()) newly = static_cast<JobSet>(newly | only(job));
+        const bool lost = outcome.seats[job].size() < work.runs.size();
+        if (lost && !work.preemptible) out.push_back(fmt::format("j{} is not preemptible and lost tasks", job + 1));
+        if (lost && law.is_within_guarantee(job))
+            out.push_back(fmt::format("j{} is within guarantee and lost tasks", job + 1));
+        if (outcome.seats[job].empty()) continue;
+        Work left = work;
+        left.runs = outcome.seats[job];
+        if (&work == &*grower) {
+            left.preemptible = false;  // it does not make room for itself
+            after.waiting = {next_of(work)};
+        }
+        after.running.push_back(std::move(left));
+    }
+    auto seats = outcome.seats;
+    seats.emplace_back();
+    for (std::string& fault : faults(before, manners, seats, outcome.rebooted, newly)) out.push_back(std::move(fault));
+    const auto tasks = outcome.seats[static_cast<std::size_t>(grower - scene.running.begin())].size();
+    if (!out.empty() || after.waiting.empty() || tasks == static_cast<std::size_t>(grower->tasks)) return out;
+    for (std::size_t node = 0; node < after.machines.size(); ++node) {
+        if ((outcome.rebooted >> node & 1u) != 0) after.machines[node].used_by.clear();
+        for (const Work& work : after.running)
+            for (const Place& place : work.runs)
+                if (static_cast<std::size_t>(place.node) == node && work.host_kernel)
+                    after.machines[node].used_by.push_back(work.tenant);
+    }
+    const Manners still{after};
+    const auto plan = Plans{after, still, outcome.dues}.find();
+    if (plan && (!plan->ground || *plan->ground == Ground::guarantee))
+        out.push_back(fmt::format("j{} stays at {} of {} tasks, though {}", grower - scene.running.begin() + 1, tasks,
+                                  grower->tasks, plan->ground ? "law A allows a plan" : "there is free room"));
+    return out;
+}
+
+std::vector<std::string> compare_limits(const Scene& scene) {
+    const Outcome outcome = play(scene);
+    const Manners manners{scene};
+    std::vector<std::string> out;
+    if (!outcome.settled) out.push_back(fmt::format("not settled after {} cycles", outcome.cycles));
+    const auto is_below = [&](int tenant, std::size_t above) {
+        for (int up = tenant; up != none; up = scene.owners[static_cast<std::size_t>(up)].parent)
+            if (static_cast<std::size_t>(up) == above) return true;
+        return false;
+    };
+    std::vector<int> before(scene.owners.size()), after(scene.owners.size());
+    std::vector<bool> yields(scene.owners.size());  // some work below may still give way
+    for (std::size_t t = 0; t < scene.owners.size(); ++t)
+        for (std::size_t job = 0; job < scene.running.size(); ++job) {
+            const Work& work = scene.running[job];
+            if (!is_below(work.tenant, t)) continue;
+            before[t] += work.leases();
+            after[t] += static_cast<int>(outcome.seats[job].size()) * work.part();
+            if (work.preemptible && work.ran >= 90 && !outcome.seats[job].empty()) yields[t] = true;
+        }
+    for (std::size_t t = 0; t < scene.owners.size(); ++t) {
+        const int limit = scene.owners[t].limit;
+        if (limit != none && after[t] > limit && yields[t])
+            out.push_back(fmt::format("t{} leases {}/8 beyond its limit {}/8 and has work that may give way", t,
+                                      after[t], limit));
+    }
+    for (std::size_t job = 0; job < scene.running.size(); ++job) {
+        const Work& work = scene.running[job];
+        const int lost = work.leases() - static_cast<int>(outcome.seats[job].size()) * work.part();
+        if (lost == 0) continue;
+        if (!work.preemptible) out.push_back(fmt::format("j{} is not preemptible and lost tasks", job + 1));
+        // All that it lost was needed: some tenant above it would be beyond its limit with it.
+        bool needed = false;
+        const int smallest = outcome.seats[job].empty() ? work.leases() : work.part();
+        for (std::size_t t = 0; t < scene.owners.size(); ++t)
+            needed = needed || (is_below(work.tenant, t) && scene.owners[t].limit != none &&
+                                after[t] + smallest > scene.owners[t].limit);
+        if (!needed) out.push_back(fmt::format("j{} lost tasks that no limit forbids", job + 1));
+    }
+    return out;
+}
+
 OrderTrial compare_orders(const Scene& scene, std::uint64_t seed) {
     constexpr int orders_tried = 4;
     Rng rng{seed};

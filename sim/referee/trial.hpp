@@ -27,6 +27,14 @@ struct Trial {
 };
 Trial compare(const Scene& scene);
 
+// What the engine did wrong where an elastic gang may grow: within its guarantee it takes what law A allows, one task
+// after the other. Empty: nothing.
+std::vector<std::string> compare_growth(const Scene& scene);
+
+// What the engine did wrong where limits were lowered below what is leased: preemptible work of the tenants beyond
+// their limit gives way, and no more of it than needed. Empty: nothing.
+std::vector<std::string> compare_limits(const Scene& scene);
+
 // Whether each order of submission tried leads to the same totals of every tenant; empty: it does, else how they
 // differ.
 struct OrderTrial {
