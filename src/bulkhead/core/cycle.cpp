@@ -510,7 +510,9 @@ void evict(Turn& turn, const sched::Eviction& eviction) {
     const WorkloadRun& workload = turn.state.workloads.at(eviction.workload);
     const auto lease = turn.state.leases.find(workload.lease);
     if (lease == turn.state.leases.end()) return;
-    std::string why{eviction.action == sched::Action::preempt ? "preempted: " : "reclaimed: "};
+    std::string why{eviction.action == sched::Action::preempt ? "preempted: "
+                    : eviction.action == sched::Action::limit ? "over its limit: "
+                                                              : "reclaimed: "};
     for (const Reason& reason : eviction.reasons)
         why += fill(sched::words_of(reason.code, Audience::tenant), reason.arguments, Audience::tenant);
     end_lease(turn, lease->second, why);
@@ -543,7 +545,9 @@ void place_work(Turn& turn) {
     if (!state.cycle_wanted) return;
     state.cycle_wanted = false;
     state.retry_at = Instant{std::numeric_limits<std::int64_t>::max()};
-    if (state.pending.empty()) return;
+    // A change of what is declared may have lowered a limit, whether or not work waits.
+    const bool declared_anew = std::exchange(state.limits_kept_for, state.generation) != state.generation;
+    if (state.pending.empty() && !declared_anew && !state.over_limit) return;
     refresh_fleet(state);
 
     std::vector<Key> waiting;
@@ -599,7 +603,9 @@ void place_work(Turn& turn) {
     // There were more to make room for than one cycle looks for; the next goes on with the others.
     if (statement.unfinished) state.retry_at = turn.now;
     // Minimum run times pass, deadlines near, patience ends.
-    if (!statement.waiting.empty()) state.retry_at = std::min(state.retry_at, turn.now + Duration{60'000});
+    state.over_limit = !statement.over_limit.empty();
+    if (!statement.waiting.empty() || state.over_limit)
+        state.retry_at = std::min(state.retry_at, turn.now + Duration{60'000});
     std::vector<Key> keys;
     keys.reserve(state.nodes.size());
     for (const auto& [key, node] : state.nodes) keys.push_back(key);

@@ -57,6 +57,7 @@ EndCause cause_of_end(std::string_view why) {
     static constexpr Row begins[] = {
         {"reclaimed: ", EndCause::reclaimed},
         {"preempted: ", EndCause::preempted},
+        {"over its limit: ", EndCause::policy},
         {"moved: ", EndCause::moved},
         {"its workload was deleted", EndCause::owner},
         {"its command ended", EndCause::owner},

@@ -80,6 +80,16 @@ TEST(Lending, what_was_lent_may_run_for_as_long_as_its_tenant_was_promised) {
     EXPECT_EQ(lab.workload("claim").status->phase, WorkloadPhase::running);
 }
 
+TEST(Lending, a_lowered_limit_ends_leases_until_the_tenant_is_within_it) {
+    Lab lab;
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(lab.apply(work("e" + std::to_string(i), "early")).outcome);
+    lab.settle();
+    ASSERT_EQ(lab.running("early"), 4);
+    ASSERT_TRUE(lab.apply(tenant("early", 0, ", limit: 2")).outcome);
+    lab.settle(60);
+    EXPECT_EQ(lab.running("early"), 2);
+}
+
 TEST(Lending, an_elastic_gang_starts_with_what_there_is_and_holds_no_more) {
     Lab lab;
     ASSERT_TRUE(lab.apply(work("o", "owner")).outcome);

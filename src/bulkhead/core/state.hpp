@@ -178,6 +178,8 @@ struct Core::State {
     std::optional<Compiler> compiler;
     std::optional<WorkCheck> work_check;  // of what is declared, once somebody asks
     std::int64_t generation = 0;          // of what is declared
+    std::int64_t limits_kept_for = -1;    // the generation whose limits the last cycle held tenants against
+    bool over_limit = false;              // a tenant leases more than its limit, and cannot give it up yet
     std::int64_t parted_for = -1;         // the generation whose trust everybody who sits together was held against
     bool declared_stale = true, cycle_wanted = true;
     Instant vouched_at;  // when it was last made durable that covered leases are watched
