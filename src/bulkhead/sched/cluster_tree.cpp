@@ -88,7 +88,7 @@ std::vector<Queue> queues_of(const Cluster& cluster) {
     for (std::size_t i = 0; i < cluster.tenants.size(); ++i) {
         const ClusterTenant& tenant = cluster.tenants[i];
         out.push_back({tenant.name, parents[i], tenant.guarantee, tenant.limit, tenant.weight, tenant.overQuotaPriority,
-                       tenant.request, seniority[i]});
+                       tenant.request, seniority[i], tenant.hard});
     }
     return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -23,16 +24,27 @@ struct Member {
     std::int64_t over_quota_priority = 0;
     std::int64_t seniority = std::numeric_limits<std::int64_t>::min();
     std::string_view name = {};
+    bool hard = false;
 
     std::int64_t owed() const { return std::min(guarantee, most); }
     Claim claim(std::int64_t of_weight, std::int64_t bound) const { return {of_weight, bound, seniority, name}; }
 };
 
-std::vector<std::int64_t> divide_guarantees(std::int64_t amount, std::span<const Member> members) {
-    std::vector<Claim> claims;
-    claims.reserve(members.size());
-    for (const Member& member : members) claims.push_back(member.claim(member.guarantee, member.owed()));
-    return water_fill(amount, claims);
+// Less is there than is guaranteed: whole guarantees in their order, and the rest to the first that does not fit. A
+// gang that needs its whole guarantee can run on it, and could not on a part.
+std::vector<std::int64_t> honour_in_order(std::int64_t amount, std::span<const Member> members, std::int64_t whole) {
+    std::vector<std::size_t> order(members.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t i) {
+        const Member& member = members[i];
+        return std::tuple{!member.hard, -member.over_quota_priority, member.seniority, member.name};
+    });
+    std::vector<std::int64_t> out(members.size());
+    for (const std::size_t i : order) {
+        out[i] = std::min(amount, (members[i].owed() + whole - 1) / whole * whole);
+        amount -= out[i];
+    }
+    return out;
 }
 
 // Adds to what each was owed, and takes from what is left.
@@ -49,8 +61,8 @@ void divide_surplus(std::int64_t& left, std::span<const Member> members, std::sp
     }
 }
 
-// The rule, for one level.
-std::vector<std::int64_t> divide_level(std::int64_t amount, std::span<const Member> members) {
+// The rule, for one level. Guarantees that are honoured in order come out in multiples of `whole`.
+std::vector<std::int64_t> divide_level(std::int64_t amount, std::span<const Member> members, std::int64_t whole) {
     std::vector<std::int64_t> out;
     std::int64_t left = amount;
     std::map<std::int64_t, std::vector<std::size_t>, std::greater<>> by_priority;
@@ -59,7 +71,7 @@ std::vector<std::int64_t> divide_level(std::int64_t amount, std::span<const Memb
         left -= out.back();
         by_priority[members[i].over_quota_priority].push_back(i);
     }
-    if (left < 0) return divide_guarantees(amount, members);
+    if (left < 0) return honour_in_order(amount, members, whole);
     for (const auto& [priority, indexes] : by_priority) divide_surplus(left, members, indexes, out);
     return out;
 }
@@ -150,7 +162,8 @@ private:
                    queue.weight,
                    queue.over_quota_priority,
                    queue.seniority,
-                   queue.name};
+                   queue.name,
+                   queue.hard};
         if (queue.weight == 0) out.most = (out.owed() + whole_ - 1) / whole_ * whole_;
         return out;
     }
@@ -166,7 +179,7 @@ private:
                 own.units = std::max<std::int64_t>(own.units - queues_[at].guarantee.units, 0);
             members.push_back({.guarantee = own.units / step_, .most = up(queue.request), .name = queue.name});
         }
-        std::vector<std::int64_t> given = divide_level(amount, members);
+        std::vector<std::int64_t> given = divide_level(amount, members, whole_);
         if (whole_ > 1) make_whole(given, members, amount, whole_);
         for (std::size_t i = 0; i < among.size(); ++i) out_.queues[among[i]].share = {given[i] * step_};
         if (parent) out_.queues[*parent].own = {given.back() * step_};

@@ -10,8 +10,10 @@
 // and what the queue is guaranteed beyond its children. It gets no more than those below it may take: what a child of
 // weight 0 asks beyond its guarantee is of no use to its parent, and goes to whoever can use it.
 //
-// Where guarantees exceed what is there (children's beyond what their parent got), step 1 divides it in proportion to
-// the guarantees, each bounded by what step 1 would have given, and step 2 has nothing left.
+// Where guarantees exceed what is there (children's beyond what their parent got), step 1 honours them whole, one after
+// the other: hard partitions first, then higher over-quota priority, then the older, then by name. The first that does
+// not fit gets the rest, those after it nothing, and step 2 has nothing left. Nothing is scaled down: of gangs of 5 and
+// 6 GPUs that are guaranteed 5 and 6, one runs on 8 GPUs; on parts of 3.6 and 4.4 neither would.
 //
 // Integers throughout; how fractions become whole steps is water_fill.hpp's rule. More of anything that speaks for a
 // queue (request, guarantee, weight, the total) never costs it more than the one unit that rounding may move.
@@ -37,6 +39,7 @@ struct Queue {
     std::int64_t over_quota_priority = 0;
     Gpus request;                // of its own work, without its children's
     std::int64_t seniority = 0;  // smaller: older; of equals, the first by name
+    bool hard = false;           // a hard partition
 };
 
 // In which steps shares are given. Fine: thousandths of a GPU where the total and every number of a queue is a whole

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "bulkhead/sched/division.hpp"
 
@@ -33,6 +34,7 @@ std::vector<Queue> any_tree(bool flat, Amounts amounts = {}) {
         queue.over_quota_priority = below(3);
         if (below(4) > 0) queue.request = amounts.below_gpus(20);
         queue.seniority = below(3);
+        queue.hard = below(4) == 0;
     }
     return out;
 }
@@ -85,6 +87,27 @@ RC_GTEST_PROP(Division, keeps_every_guarantee_that_fits, ()) {
         const Gpus share = division.queues[i].share, due = owed(flat[i]);
         RC_ASSERT((all <= total.units ? share >= due : share <= due));
     }
+}
+
+RC_GTEST_PROP(Division, honours_guarantees_that_do_not_all_fit_whole_and_in_order, ()) {
+    const std::vector<Queue> flat = any_tree(true);
+    const Gpus total = any_total();
+    const auto owed = [](const Queue& each) {
+        return std::min({each.request, each.guarantee, each.limit.value_or(each.request)});
+    };
+    const auto before = [](const Queue& a, const Queue& b) {
+        return std::tuple{!a.hard, -a.over_quota_priority, a.seniority, a.name} <
+               std::tuple{!b.hard, -b.over_quota_priority, b.seniority, b.name};
+    };
+    std::int64_t all = 0;
+    for (const Queue& each : flat) all += owed(each).units;
+    if (all <= total.units) return;
+    const Division division = divide(flat, total);
+    RC_ASSERT(division.unallocated == Gpus{});
+    for (std::size_t i = 0; i < flat.size(); ++i)
+        for (std::size_t j = 0; j < flat.size(); ++j)
+            if (before(flat[i], flat[j]) && division.queues[i].share < owed(flat[i]))
+                RC_ASSERT(division.queues[j].share == Gpus{});
 }
 
 RC_GTEST_PROP(Division, lends_nothing_past_a_higher_priority_that_still_asks, ()) {

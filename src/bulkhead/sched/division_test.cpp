@@ -18,6 +18,7 @@ struct Says {
     std::int64_t priority = 0;
     double request = 0;
     std::int64_t seniority = 0;
+    bool hard = false;
 };
 
 Gpus gpus(double count) { return Gpus::of_thousandths(static_cast<std::int64_t>(count * 1000 + 0.5)); }
@@ -29,7 +30,7 @@ std::vector<Queue> queues(const std::vector<Says>& list) {
     for (const Says& each : list)
         out.push_back({each.name, each.parent.empty() ? Parent{} : by_name.at(each.parent), gpus(each.guarantee),
                        each.limit ? std::optional{gpus(*each.limit)} : std::nullopt, each.weight, each.priority,
-                       gpus(each.request), each.seniority});
+                       gpus(each.request), each.seniority, each.hard});
     return out;
 }
 
@@ -117,32 +118,70 @@ TEST(Division, then_the_surplus_by_priority_and_weight) {
     expect(rows);
 }
 
-TEST(Division, guarantees_beyond_what_is_there_are_cut_in_proportion) {
+TEST(Division, guarantees_beyond_what_is_there_are_honoured_whole_in_order) {
     const Row rows[] = {
-        {"in proportion to guarantees, not to requests or weights",
+        {"of gangs of 5 and 6 on 8 GPUs the older tenant's runs",
+         8,
+         {{.name = "five", .guarantee = 5, .request = 5, .seniority = 1},
+          {.name = "six", .guarantee = 6, .request = 6, .seniority = 0}},
+         "five=2 six=6, 0 left"},
+        {"equally old: by name",
+         8,
+         {{.name = "six", .guarantee = 6, .request = 6}, {.name = "five", .guarantee = 5, .request = 5}},
+         "six=3 five=5, 0 left"},
+        {"a higher over-quota priority before the older",
+         8,
+         {{.name = "old", .guarantee = 6, .request = 6, .seniority = 1},
+          {.name = "urgent", .guarantee = 6, .priority = 1, .request = 6, .seniority = 2}},
+         "old=2 urgent=6, 0 left"},
+        {"a hard partition before any priority",
+         8,
+         {{.name = "urgent", .guarantee = 6, .priority = 9, .request = 6},
+          {.name = "hard", .guarantee = 5, .request = 5, .seniority = 9, .hard = true}},
+         "urgent=3 hard=5, 0 left"},
+        {"the first that does not fit gets the rest, those after it nothing",
+         8,
+         {{.name = "a", .guarantee = 5, .request = 5},
+          {.name = "b", .guarantee = 6, .request = 6},
+          {.name = "c", .guarantee = 1, .request = 1}},
+         "a=5 b=3 c=0, 0 left"},
+        {"neither requests nor weights nor the size of a guarantee matter",
          9,
          {{.name = "a", .guarantee = 12, .request = 12}, {.name = "b", .guarantee = 6, .weight = 9, .request = 99}},
-         "a=6 b=3, 0 left"},
-        {"who asks for less than its part gets it",
+         "a=9 b=0, 0 left"},
+        {"a tenant that asks for less leaves the rest of its guarantee",
          9,
          {{.name = "a", .guarantee = 12, .request = 1}, {.name = "b", .guarantee = 12, .request = 12}},
          "a=1 b=8, 0 left"},
         {"inside a parent that got less",
          10,
          {{.name = "p", .limit = 6},
-          {.name = "a", .parent = "p", .guarantee = 8, .request = 8},
+          {.name = "a", .parent = "p", .guarantee = 4, .request = 8},
           {.name = "b", .parent = "p", .guarantee = 4, .request = 8},
           {.name = "c", .parent = "p", .priority = 9, .request = 8}},
          "p=6 a=4 b=2 c=0, 4 left"},
-        {"rounded like a surplus",
-         2,
-         {{.name = "a", .guarantee = 3, .request = 3},
-          {.name = "b", .guarantee = 3, .request = 3},
-          {.name = "c", .guarantee = 3, .request = 3}},
-         "a=1 b=1 c=0, 0 left",
+        {"a parent's own work is the oldest",
+         10,
+         {{.name = "p", .guarantee = 9, .limit = 6, .request = 9},
+          {.name = "a", .parent = "p", .guarantee = 4, .request = 8}},
+         "p=6 a=1, 4 left"},
+        {"in whole GPUs a guarantee is honoured up to the next",
+         3,
+         {{.name = "a", .guarantee = 1.4, .request = 2}, {.name = "b", .guarantee = 1.9, .request = 2}},
+         "a=2 b=1, 0 left",
          Grain::whole},
     };
     expect(rows);
+}
+
+TEST(Division, sevenths_are_divided_to_the_unit) {
+    const Gpus seventh{gpu_unit / 7};
+    std::vector<Queue> two{{.name = "a", .guarantee = seventh, .request = Gpus::whole(1)},
+                           {.name = "b", .request = Gpus::whole(1)}};
+    const Division division = divide(two, Gpus::whole(1));
+    EXPECT_EQ(print(division.queues[0].share), "4/7") << "its seventh, and half of the other six";
+    EXPECT_EQ(print(division.queues[1].share), "3/7");
+    EXPECT_EQ(print(divide(two, Gpus::whole(1), Grain::whole).queues[0].share), "1");
 }
 
 TEST(Division, a_parents_share_is_divided_by_the_same_rule) {

@@ -140,7 +140,7 @@ void Engine::State::divide_now() {
         std::optional<Gpus> limit;
         if (const auto most = tenant.most()) limit = Gpus{*most};
         queues.push_back({facts.name, facts.parent, facts.guarantee, limit, facts.weight, facts.over_quota_priority,
-                          Gpus{tenant.own + tenant.waiting}, facts.seniority});
+                          Gpus{tenant.own + tenant.waiting}, facts.seniority, facts.hard});
     }
     // What hard partitions are guaranteed and nobody there asks for is lent to nobody: it is not there to be divided.
     std::vector<std::int64_t> asked(tenants.size());
