@@ -6,14 +6,12 @@
 
 #include "bulkhead/gpu/amd.hpp"
 #include "bulkhead/gpu/board.hpp"
+#include "bulkhead/gpu/mps.hpp"
 #include "bulkhead/gpu/profile_name.hpp"
 
 namespace bulkhead {
 
 namespace {
-
-// Client contexts one device takes under MPS on Volta and newer, with CUDA 13.0 and older; newer ones take more.
-constexpr std::int64_t mps_clients = 48;
 
 std::int64_t up(std::int64_t numerator, std::int64_t denominator) {
     return numerator / denominator + (numerator % denominator != 0 ? 1 : 0);
@@ -189,7 +187,7 @@ std::optional<SliceFacts> slice_on(const Silicon& silicon, const GpuRequest& req
         case Mechanism::time_slicing:
             if (request.fraction || request.memory) {
                 auto slice = soft_slice(silicon, request);
-                if (slice && mechanism == Mechanism::mps) slice->per_gpu = std::min(slice->per_gpu, mps_clients);
+                if (slice && mechanism == Mechanism::mps) slice->per_gpu = std::min(slice->per_gpu, gpu::mps_clients);
                 return slice;
             }
             if (part) return std::nullopt;

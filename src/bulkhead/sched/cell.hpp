@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bulkhead/gpu/geometry.hpp"
+#include "bulkhead/gpu/mps.hpp"
 #include "bulkhead/sched/company.hpp"
 
 namespace bulkhead::sched {
@@ -16,6 +17,7 @@ struct CellModel {
     std::string name;
     const gpu::Board* board = nullptr;
     std::uint8_t slices = 1;
+    bool amd = false;  // its memory mode (NPS) is set for all GPUs of a node at once
     std::uint8_t all() const { return static_cast<std::uint8_t>((1u << slices) - 1u); }
 };
 
@@ -28,6 +30,9 @@ inline constexpr std::array<std::uint8_t, 256> slice_counts = [] {
 }();
 constexpr int slices_in(std::uint8_t mask) { return slice_counts[mask]; }
 
+// Shares from here on, in thousandths, fill a GPU before its MPS server has as many clients as it takes.
+inline constexpr std::int64_t large_share = 1000 / gpu::mps_clients + 1;
+
 struct Cell {
     std::uint8_t model = 0;
     std::uint8_t available = 0;  // slices that are clean and nobody's
@@ -38,7 +43,8 @@ struct Cell {
     std::uint16_t taken = 0;     // thousandths that are held
     Company company;             // bears: on the GPU; closer: in the same memory
     std::uint8_t kept = 0;       // slices that are promised to somebody
-    std::array<std::uint8_t, 3> unused{};
+    std::uint8_t clients = 0;    // of its MPS server; 0: not counted, because none has less than a 48th of the GPU
+    std::array<std::uint8_t, 2> unused{};
 
     bool empty(std::uint8_t all) const { return company.empty() && available == all; }
     std::uint8_t open() const { return static_cast<std::uint8_t>(available & ~kept); }
@@ -46,6 +52,8 @@ struct Cell {
         const unsigned gone = static_cast<unsigned>(~open()) & all;
         return gpu::Occupancy::of_state(static_cast<std::size_t>(mode) << 8 | gone);
     }
+    // How many more clients its MPS server takes, at least. Uncounted clients have large shares.
+    std::int64_t clients_left() const { return gpu::mps_clients - (clients > 0 ? clients : taken / large_share); }
     friend auto operator<=>(const Cell&, const Cell&) = default;
 };
 static_assert(sizeof(Cell) == 16);

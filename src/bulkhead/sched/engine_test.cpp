@@ -131,6 +131,37 @@ TEST(Engine, fractions_share_a_gpu_and_never_more_than_all_of_it) {
     EXPECT_NE(gpus[0], gpus[2]);
 }
 
+TEST(Engine, the_48_clients_of_an_mps_server_are_counted_over_all_workloads_and_tasks) {
+    Play play;
+    play.tenants({team("a")});
+    play.node({.name = "n1", .gpus = 1});
+    play.run({.name = "x", .tasks = 40, .share = 10});
+    play.submit({.name = "y", .tasks = 40, .share = 10});
+    play.cycle();
+    EXPECT_FALSE(play.runs("y")) << "eighty clients of one server";
+    play.run({.name = "z", .tasks = 8, .share = 10});
+    play.submit({.name = "one more", .share = 10});
+    play.cycle();
+    EXPECT_FALSE(play.runs("one more"));
+    play.engine.finish(play.jobs.at("x"));
+    play.cycle();
+    EXPECT_TRUE(play.runs("y"));
+    EXPECT_FALSE(play.runs("one more"));
+}
+
+TEST(Engine, large_shares_need_no_count_of_mps_clients) {
+    Play play;
+    play.tenants({team("a")});
+    play.node({.name = "n1", .gpus = 2});
+    play.run({.name = "x", .tasks = 2, .share = 400});
+    play.run({.name = "y", .tasks = 40, .share = 5});
+    std::vector<std::int64_t> clients(2);
+    for (const char* name : {"x", "y"})
+        for (const TaskSeat& task : play.engine.seats(play.jobs.at(name))) ++clients[task.gpus.front()];
+    for (const std::int64_t count : clients) EXPECT_LE(count, 48);
+    EXPECT_EQ(clients[0] + clients[1], 42);
+}
+
 TEST(Engine, a_slice_goes_where_it_leaves_the_most) {
     Play play;
     play.tenants({team("a")});

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bulkhead/gpu/profile_name.hpp"
+#include "bulkhead/policy/slice.hpp"
 
 namespace bulkhead::sched {
 
@@ -28,7 +29,7 @@ void FleetIndex::set_domains(std::vector<std::uint32_t> domain_of_tenant) {
 std::uint8_t FleetIndex::model(const Gpu& gpu) {
     for (std::size_t i = 0; i < models_.size(); ++i)
         if (models_[i].name == gpu.model && models_[i].slices == gpu.slices) return static_cast<std::uint8_t>(i);
-    models_.push_back({gpu.model, gpu.board, gpu.slices});
+    models_.push_back({gpu.model, gpu.board, gpu.slices, silicon_of(gpu.model).amd != nullptr});
     for (Shape& shape : shapes_) look_up(shape);  // some may want it
     return static_cast<std::uint8_t>(models_.size() - 1);
 }

@@ -43,6 +43,7 @@ struct SeatRec {
     std::uint8_t scopes = 0;  // node, gpu, instance, nvlink: two bits each
     bool host_kernel = true, pinned = false, ending = false, promised = false;
 
+    bool is_mps_client() const { return mechanism == Mechanism::mps && profile == 0 && !promised; }
     PeerTrust scope(unsigned which) const { return static_cast<PeerTrust>(scopes >> 2 * which & 3u); }
 };
 
@@ -274,6 +275,9 @@ private:
         if (list.size() + more > list.capacity()) list.reserve(list.size() + list.size() / 8 + more + 64);
     }
 
+    // The memory mode (NPS) that the AMD GPUs of a node are in; 0: none of them is used.
+    std::uint8_t memory_mode(const NodeView& view) const;
+    bool suits_memory_mode(const NodeView& view, const Shape::Option& option) const;
     NodeView view(NodeNo node) const;
     NodeView view(const StateRec& state) const;
     // And promised to no job.
@@ -447,7 +451,9 @@ void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seat
         cell.company = {};
         cell.use = cell.mode = cell.held = cell.kept = 0;
         cell.taken = 0;
+        cell.clients = 0;
     }
+    std::uint64_t crowded = 0;  // GPUs where a client of an MPS server has a small share
     for (SeatNo s = first; s != nil; s = seats[s].next_here) {
         const SeatRec& seat = seats[s];
         const bool left = gone(seat);
@@ -461,8 +467,13 @@ void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seat
                 continue;
             }
             index.sit(cell, seat);
+            if (!seat.is_mps_client()) continue;
+            cell.clients = static_cast<std::uint8_t>(std::min(cell.clients + seat.tasks, 255));
+            if (seat.share < large_share * seat.tasks) crowded |= std::uint64_t{1} << at;
         }
     }
+    for (std::size_t at = 0; at < cells.size(); ++at)
+        if ((only >> at & 1u) != 0 && (crowded >> at & 1u) == 0) cells[at].clients = 0;
     // Those who stay keep what they have, whoever else had it too.
     for (SeatNo s = first; s != nil; s = seats[s].next_here) {
         const SeatRec& seat = seats[s];

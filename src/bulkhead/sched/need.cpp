@@ -75,6 +75,13 @@ std::vector<Want> wants_of(const GpuRequest& asked, const Contract& contract) {
     return wants;
 }
 
+std::uint8_t nps_of(std::string_view profile) {
+    const std::size_t at = profile.find("_nps");
+    if (at == std::string_view::npos || at + 5 != profile.size()) return 0;
+    const char digit = profile[at + 4];
+    return digit >= '1' && digit <= '8' ? static_cast<std::uint8_t>(digit - '0') : std::uint8_t{0};
+}
+
 TaskNeed need_of(const GpuWorkloadSpec& spec, const Contract& contract) {
     return {.wants = wants_of(spec.gpu, contract),
             .any_model = spec.gpu.models.empty(),

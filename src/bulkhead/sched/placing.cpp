@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "bulkhead/sched/fleet_index.hpp"
+#include "bulkhead/sched/need.hpp"
 
 namespace bulkhead::sched {
 
@@ -83,10 +84,28 @@ Obstacle FleetIndex::neighbourly_excepted(NodeNo node, const Shape& shape, Tenan
     return Obstacle::none;
 }
 
+std::uint8_t FleetIndex::memory_mode(const NodeView& view) const {
+    for (const Cell& cell : view.cells) {
+        const CellModel& model = models_[cell.model];
+        if (!model.amd || is_empty(cell)) continue;
+        if (cell.mode != 0) return nps_of(profiles_[cell.mode]);
+        if (cell.use != 0) return 1;  // a whole GPU is one partition, which needs NPS1
+    }
+    return 0;
+}
+
+// Of AMD GPUs: a partition needs its own memory mode, anything else NPS1. The mode of a node in use stays.
+bool FleetIndex::suits_memory_mode(const NodeView& view, const Shape::Option& option) const {
+    const std::uint8_t now = memory_mode(view);
+    const std::uint8_t asked = option.want.form == Want::Form::partition ? nps_of(option.want.profile_name) : 1;
+    return now == 0 || now == asked;
+}
+
 std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view, const Shape& shape,
                                                            std::uint32_t number, const Eyes& eyes) const {
     const Shape::Option& option = shape.options[number];
     const CellModel& model = models_[option.model];
+    if (model.amd && !suits_memory_mode(view, option)) return std::nullopt;
     std::optional<Choice> best;
     std::int64_t free = 0;
     bool idle = view.cells.size() >= 8;
@@ -172,8 +191,10 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
             continue;
         }
         const CellModel& model = models_[option.model];
+        if (model.amd && !suits_memory_mode(view, option)) continue;
         const auto mechanism = static_cast<std::uint8_t>(1 + static_cast<unsigned>(shape.need.mechanism));
         const bool shared = option.want.is_shared();
+        const bool mps = shape.need.mechanism == Mechanism::mps;
         NodeRoom room{.cpu = view.cpu * 1000, .memory = view.memory >> 20, .model = option.model};
         room.model &= 31u;
         std::array<std::uint8_t, most_gpus_of_node> at{};
@@ -191,7 +212,7 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
             } else if (cell.use > 1 && cell.kept == 0 && cell.held == model.all() && cell.taken < 1000 &&
                        cell.lost == 0) {
                 // Somebody's share of it is free; for this request only if it may sit there.
-                const bool may = shared && cell.use == mechanism &&
+                const bool may = shared && cell.use == mechanism && (!mps || cell.clients_left() > 0) &&
                                  joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true);
                 free = 1000 - cell.taken;
                 usable = may;
@@ -258,7 +279,12 @@ std::int64_t FleetIndex::capacity(const NodeView& view, const Shape& shape, cons
     for (const Shape::Option& option : shape.options) {
         const CellModel& model = models_[option.model];
         const auto mechanism = static_cast<std::uint8_t>(1 + static_cast<unsigned>(shape.need.mechanism));
+        if (model.amd && !suits_memory_mode(view, option)) continue;
         const bool shared = option.want.is_shared();
+        const bool mps = shape.need.mechanism == Mechanism::mps;
+        const auto shares = [&](std::int64_t free, std::int64_t clients) {
+            return mps ? std::min(free / option.want.share, clients) : free / option.want.share;
+        };
         std::int64_t whole = 0;
         for (const Cell& cell : view.cells) {
             if (cell.model != option.model) continue;
@@ -268,7 +294,7 @@ std::int64_t FleetIndex::capacity(const NodeView& view, const Shape& shape, cons
                 else if (shared && cell.use == mechanism && cell.kept == 0 && cell.held == model.all() &&
                          cell.taken < 1000 && cell.lost == 0 &&
                          joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true))
-                    sum += (1000 - cell.taken) / option.want.share;
+                    sum += shares(1000 - cell.taken, cell.clients_left());
                 continue;
             }
             if (cell.use != 0 || cell.open() == 0 || !joins(cell.company, eyes, shape.need.sharing.gpu, {}, false))
@@ -283,7 +309,7 @@ std::int64_t FleetIndex::capacity(const NodeView& view, const Shape& shape, cons
                 }
             }
         }
-        sum += shared ? whole * (1000 / option.want.share) : whole / option.want.count;
+        sum += shared ? whole * shares(1000, gpu::mps_clients) : whole / option.want.count;
     }
     return std::min(most, sum);
 }

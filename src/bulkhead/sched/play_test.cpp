@@ -50,6 +50,39 @@ TEST(Play, what_was_evicted_is_gone_and_the_claimant_has_its_place) {
     EXPECT_EQ(after.played.bindings.front().cycle, 2);
 }
 
+TEST(Play, the_memory_mode_of_amd_gpus_holds_for_a_whole_node) {
+    const Told two = told(
+        "kind: Cluster\nnodes: [{name: m, model: mi300x}]\njobs:\n"
+        "  - {name: four, profile: cpx_nps4, on: [m]}\n"
+        "  - {name: also-four, profile: cpx_nps4}\n"
+        "  - {name: one, profile: cpx_nps1}\n"
+        "  - {name: whole, gpus: 1}\n");
+    EXPECT_THAT(two.running(), ElementsAre("four", "also-four"));
+    EXPECT_THAT(two.waiting(), ElementsAre("one", "whole")) << "both need NPS1";
+    const Told one = told(
+        "kind: Cluster\nnodes: [{name: m, model: mi300x}]\njobs:\n"
+        "  - {name: whole, gpus: 1, on: [m]}\n"
+        "  - {name: one, profile: cpx_nps1}\n"
+        "  - {name: four, profile: cpx_nps4}\n");
+    EXPECT_THAT(one.running(), ElementsAre("whole", "one")) << "compute modes are each GPU's own";
+    EXPECT_THAT(one.waiting(), ElementsAre("four"));
+    const Told apart = told(
+        "kind: Cluster\nnodes: [{name: m, model: mi300x, count: 2}]\njobs:\n"
+        "  - {name: one, profile: cpx_nps1}\n"
+        "  - {name: four, profile: cpx_nps4}\n");
+    EXPECT_THAT(apart.waiting(), IsEmpty()) << "a node for each";
+}
+
+TEST(Play, an_mps_server_serves_one_tenant) {
+    const Told two = told(
+        "kind: Cluster\nnodes: [{name: m, gpus: 1}]\njobs:\n"
+        "  - {name: a, tenant: a, gpus: 0.5}\n"
+        "  - {name: b, tenant: b, gpus: 0.5}\n"
+        "  - {name: a2, tenant: a, gpus: 0.5}\n");
+    EXPECT_THAT(two.running(), ElementsAre("a", "a2"));
+    EXPECT_THAT(two.waiting(), ElementsAre("b"));
+}
+
 TEST(Play, resubmitted_it_waits_again_and_nobody_goes_round_in_circles) {
     const Told after = told(lent, {.resubmit = true});
     EXPECT_TRUE(after.played.settled);

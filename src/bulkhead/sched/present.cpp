@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "bulkhead/gpu/mps.hpp"
 #include "bulkhead/gpu/profile_name.hpp"
+#include "bulkhead/policy/slice.hpp"
 #include "bulkhead/sched/drawing.hpp"
 #include "bulkhead/sched/nearness.hpp"
+#include "bulkhead/sched/need.hpp"
 
 namespace bulkhead::sched {
 
@@ -101,6 +104,7 @@ private:
                                   .mechanism = need_.mechanism});
         };
         const bool shared = want.form == Want::Form::share && want.count == 1 && want.share < 1000;
+        if (!suits_memory_mode(want)) return false;
         for (std::size_t i = 0; i < node_.gpus.size() && std::cmp_less(task.gpus.size(), want.count); ++i) {
             const Gpu& gpu = node_.gpus[i];
             if (gpu.model != want.model) continue;
@@ -116,6 +120,16 @@ private:
         return false;
     }
 
+    // The memory mode of AMD GPUs holds for all of a node.
+    bool suits_memory_mode(const Want& want) const {
+        if (silicon_of(want.model).amd == nullptr) return true;
+        const auto mode_of = [](const std::string& profile) { return profile.empty() ? 1 : nps_of(profile); };
+        const auto alike = [&](const Seat& seat) { return mode_of(seat.profile) == mode_of(want.profile_name); };
+        return std::ranges::all_of(node_.gpus, [&](const Gpu& gpu) {
+            return silicon_of(gpu.model).amd == nullptr || std::ranges::all_of(gpu.seats, alike);
+        });
+    }
+
     bool bears(const Gpu& gpu, PeerTrust Resident::* place) const {
         return std::ranges::all_of(gpu.seats, [&](const Seat& seat) {
             const auto other = std::ranges::find(node_.residents, seat.lease, &Resident::lease);
@@ -129,6 +143,7 @@ private:
             if (seat.mechanism != need_.mechanism || !seat.profile.empty() || seat.share >= 1000) return false;
             taken += seat.share;
         }
+        if (need_.mechanism == Mechanism::mps && std::ssize(gpu.seats) >= gpu::mps_clients) return false;
         return !gpu.seats.empty() && taken <= 1000 && bears(gpu, &Resident::gpu) && bears(gpu, &Resident::instance);
     }
 

@@ -183,12 +183,14 @@ private:
         asked.spec.network.rdma = said.rdma;
         Contract& contract = asked.contract;
         contract.tier = said.isolation.tier;
-        const PeerTrust known = PeerTrust::same_domain;  // strangers are never in one memory or on one fabric
-        contract.sharing = {said.isolation.node, said.isolation.gpu, std::min(said.isolation.gpu, known),
-                            std::min(said.isolation.node, known)};
         contract.mechanism = said.mechanism.value_or(gpu.count              ? Mechanism::whole
                                                      : !gpu.profile.empty() ? Mechanism::mig
                                                                             : Mechanism::mps);
+        const PeerTrust known = PeerTrust::same_domain;  // strangers are never in one memory or on one fabric
+        // An MPS server serves one user at a time, so its clients are of one tenant (decision 0024).
+        const PeerTrust inside = contract.mechanism == Mechanism::mps ? PeerTrust::same_tenant : known;
+        contract.sharing = {said.isolation.node, said.isolation.gpu, std::min(said.isolation.gpu, inside),
+                            std::min(said.isolation.node, known)};
         contract.slices = slices_of(gpu, contract.mechanism);
         if (contract.slices.empty() && !said.mechanism && !gpu.profile.empty()) {
             contract.slices = slices_of(gpu, Mechanism::amd_partition);

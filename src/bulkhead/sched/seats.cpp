@@ -122,6 +122,7 @@ void FleetIndex::sit(Cell& cell, const SeatRec& seat) const {
                                      [&](TenantNo tenant) { return tenant_domain(tenant); });
     if (seat.promised) {
         cell.kept |= mask;
+        if (models_[cell.model].amd) cell.mode = std::max(cell.mode, profile_modes_[seat.profile]);
         return;
     }
     if (seat.profile == 0) cell.use = static_cast<std::uint8_t>(1 + static_cast<unsigned>(seat.mechanism));
@@ -174,7 +175,13 @@ SeatNo FleetIndex::take(NodeNo node, const Job& job, JobNo owner) {
     rec.residents = rec.residents.with(seat.tenant, seat.scope(0),
                                        seat.host_kernel ? PeerTrust::same_domain : PeerTrust::distrusting,
                                        [&](TenantNo tenant) { return tenant_domain(tenant); });
-    if (rec.board_is_one)
+    const auto is_crowded = [&] {
+        if (!seat.is_mps_client()) return false;
+        return seat.share < large_share || cells_[rec.cells + static_cast<std::size_t>(choice->gpu)].clients > 0;
+    };
+    if (is_crowded())
+        recount(node, seat.gpus);
+    else if (rec.board_is_one)
         recount_fabric(node);
     else
         restate(node);
