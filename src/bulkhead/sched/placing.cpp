@@ -75,23 +75,6 @@ bool FleetIndex::suits_memory_mode(const NodeView& view, const Shape::Option& op
     return now == 0 || now == asked;
 }
 
-std::uint8_t FleetIndex::memory_mode(const NodeView& view) const {
-    for (const Cell& cell : view.cells) {
-        const CellModel& model = models_[cell.model];
-        if (!model.amd || is_empty(cell)) continue;
-        if (cell.mode != 0) return nps_of(profiles_[cell.mode]);
-        if (cell.use != 0) return 1;  // a whole GPU is one partition, which needs NPS1
-    }
-    return 0;
-}
-
-// Of AMD GPUs: a partition needs its own memory mode, anything else NPS1. The mode of a node in use stays.
-bool FleetIndex::suits_memory_mode(const NodeView& view, const Shape::Option& option) const {
-    const std::uint8_t now = memory_mode(view);
-    const std::uint8_t asked = option.want.form == Want::Form::partition ? nps_of(option.want.profile_name) : 1;
-    return now == 0 || now == asked;
-}
-
 std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view, const Shape& shape,
                                                            std::uint32_t number, const Eyes& eyes) const {
     const Shape::Option& option = shape.options[number];

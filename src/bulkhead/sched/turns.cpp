@@ -302,7 +302,10 @@ std::optional<JobNo> Engine::State::next_in_turn() {
         };
         for (const TenantNo number : *among) {
             const TenantRec& tenant = tenants[number];
-            if (tenant.untried > 0) consider({number, false, tenant.will_hold(), tenant.due, &tenant.level});
+            // Below its guarantee a tenant is short, also where capacity is too small for all guarantees: then the turn
+            // goes by use, and no tenant waits behind another for ever.
+            if (tenant.untried > 0)
+                consider({number, false, tenant.will_hold(), std::max(tenant.due, tenant.guarantee), &tenant.level});
         }
         if (above) {
             const TenantRec& tenant = tenants[above->tenant];
