@@ -123,6 +123,16 @@ bool Engine::State::Protection::may_claim() const {
     return slack.empty() || slack.front() >= 0 || !state.tenants[claimant].children.empty();
 }
 
+bool Engine::State::is_guarantee_claim(JobNo job) const {
+    const std::int64_t asked = least_of(job);
+    if (asked <= 0) return false;
+    const TenantRec& its = tenants[jobs[job].job.tenant];
+    if (!its.children.empty() && its.own_will_hold() + asked > own_guarantee(jobs[job].job.tenant)) return false;
+    return std::ranges::all_of(its.line, [&](TenantNo holder) {
+        return tenants[holder].will_hold() + asked <= tenants[holder].guarantee;
+    });
+}
+
 // The minimum run time is read one step below where the two branches meet, on the victim's side.
 Duration Engine::State::least_run(TenantNo victim, TenantNo claimant, Action action) const {
     const std::vector<TenantNo>&theirs = tenants[victim].line, &mine = tenants[claimant].line;
