@@ -528,6 +528,17 @@ struct Engine::State::Obstruction {
         return {};
     }
 
+    // The nodes that are reserved for the job.
+    std::vector<Candidate> reserved_place(const RoomClaim& claim) const {
+        std::vector<Candidate> found;
+        for (const SeatNo seat : claim.seats) {
+            const NodeNo node = state.fleet.seat(seat).node;
+            if (std::ranges::find(found, node, &Candidate::node) == found.end())
+                found.push_back({node, 0, state.fleet.obstacle(node, job)});
+        }
+        return found;
+    }
+
     // --- the answer --------------------------------------------------------------------------------------------------
 
     void list_nodes(const Place* place, std::span<const Candidate> weighed, std::span<const Candidate> closed) {
@@ -547,6 +558,7 @@ struct Engine::State::Obstruction {
     Blocking answer() {
         state.gone.assign(state.jobs.size(), false);
         const RoomClaim* claim = state.claim_of(number);
+        if (claim != nullptr) state.expect(*claim, false);  // its own reservation does not count against it
         Start start{now, StartBasis::under_way};
         if (const auto excess = over_limit()) {
             std::vector<Blocker> work;
@@ -565,8 +577,13 @@ struct Engine::State::Obstruction {
             std::vector<Candidate> closed;
             const std::vector<Candidate> weighed = candidates(closed);
             std::vector<std::vector<Option>> bins;
-            if (tasks > 1) bins = options(weighed);
-            const std::optional<Place> place = tasks == 1 ? for_one_task(weighed) : for_gang(bins);
+            std::optional<Place> place;
+            const auto look = [&](const std::vector<Candidate>& from) {
+                if (tasks > 1) bins = options(from);
+                place = tasks == 1 ? for_one_task(from) : for_gang(bins);
+            };
+            if (claim != nullptr) look(reserved_place(*claim));
+            if (!place) look(weighed);
             Start placed;
             if (place) {
                 std::vector<Blocker> work;
@@ -580,7 +597,9 @@ struct Engine::State::Obstruction {
             list_nodes(place ? &*place : nullptr, weighed, closed);
             start = later(start, placed);
         }
-        if (claim != nullptr && claim->expected) start = {*claim->expected, StartBasis::reservation};
+        if (claim != nullptr && claim->expected && !claim->freed_for_it && *claim->expected > now)
+            start = {*claim->expected, StartBasis::reservation};
+        if (claim != nullptr) state.expect(*claim, true);
         out.basis = start.basis;
         // What is under way takes a time that is not known.
         if (start.basis != StartBasis::under_way) out.start = start.at;

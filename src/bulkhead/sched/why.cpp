@@ -11,8 +11,9 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
         if (claim.job == number) {
             reasons.push_back({claim.freed_for_it ? "wait.freeing" : "wait.kept",
                                {{"tasks", static_cast<std::int64_t>(claim.seats.size())}}});
-            if (claim.expected) {
-                waiting.expected_ms = claim.expected->ms;
+            if (claim.expected) waiting.expected_ms = claim.expected->ms;
+            // Capacity that is being freed is free when wipes and reboots are over, which no run time says.
+            if (claim.expected && !claim.freed_for_it && *claim.expected > now) {
                 // To the minute, so that an estimate that moves by a moment is no new reason.
                 const Instant minute{(claim.expected->ms + 59'999) / 60'000 * 60'000};
                 reasons.push_back({"wait.expected", {{"at", print(minute)}}});
