@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export JOBS ?= $(shell nproc)
 
 run: build          ## a control plane and agents, on this machine's GPUs or on a simulated fleet; Ctrl-C stops it
-	@exec build/bin/bulkhead up --nodes 4 --gpus 8 --data build/fleet
+	@exec build/bin/bulkhead up --nodes 4 --gpus 8 --driver-node --data build/fleet
 
 example: build      ## compile the shipped example under all three threat models
 	@scripts/show-example.sh

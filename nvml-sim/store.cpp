@@ -97,7 +97,7 @@ bool Store::is_administered_by_us() const {
 Result<Store::Turn> Store::take() {
     const std::string path = directory_ / "lock";
     int lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (lock < 0 && errno == EACCES) lock = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (lock < 0 && (errno == EACCES || errno == EROFS)) lock = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (lock < 0)
         return fail(Code::unavailable, fmt::format("cannot lock {}: {}", directory_.string(), std::strerror(errno)),
                     "make a node with `bulkhead-gpusim new`");

@@ -117,6 +117,7 @@ private:
     Result<> give_functions(const StartTenant& what, container::TenantSpec& spec) const;
     // As they are called now that they are the lease's; and the row of the GID table, where all have the same.
     Result<std::optional<unsigned>> name_functions(Key lease, GpuNodeStatus& inventory) const;
+    void show_simulation(container::TenantSpec& spec) const;  // of a driver that is one: how a tenant can look at it
     Result<container::IdRange> ids_of(const std::string& tenant);
     Result<> begin_start(const StartTenant& what, const Devices& devices, const Shared& shared);
 
@@ -164,6 +165,11 @@ private:
     Result<> attack(FunctionPair pair, FabricFence fence, const FabricTestOrder& order);  // why none was made
     static std::vector<FaultReport> take_back_tests(Functions& functions);
 
+    OperationResult start_tenant(const StartTenant& what);
+    // Starts a trivial program of this node's own in that tier, with nothing of any tenant's. Why it failed; nothing:
+    // it worked.
+    std::optional<std::string> why_nothing_starts(Tier tier);
+    Result<bool> clear_away(Key lease, Duration grace);  // stopped and forgotten
     OperationResult wait_until_it_runs(Key lease);
     std::optional<Saved> save(const StopTenant& what);  // nothing: this agent ends
     Result<> take_turns(const StartTenant& what) const;
@@ -200,7 +206,8 @@ private:
     Result<std::unique_ptr<Machines>> machines_;    // or why there are none yet
     std::vector<TenantExit> machine_exits_;         // that were not told yet
 
-    std::mutex tenants_mutex_;  // guards what follows; only a reset holds it for long
+    std::mutex own_start_mutex_;  // one at a time
+    std::mutex tenants_mutex_;    // guards what follows; only a reset holds it for long
     container::Tenants tenants_;
     std::set<Key> ended_;                     // whose end was told
     std::map<std::string, Sharing> sharing_;  // by the folder of the device's MPS daemon

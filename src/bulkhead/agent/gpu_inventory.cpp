@@ -102,6 +102,7 @@ Result<GpuNodeStatus> GpuHardware::inventory() {
     if (!vbios.empty()) status.versions.push_back({Component::vbios, fmt::format("{}", fmt::join(vbios, ", "))});
     if (!gsp.empty()) status.versions.push_back({Component::gsp_firmware, fmt::format("{}", fmt::join(gsp, ", "))});
     status.profilingRestricted = nvml::profiling_is_restricted();
+    status.runsCommands = true;
     // Our container tier stands on the OCI runtime and on device lists of our own; NVIDIA's toolkit is a risk where it
     // is.
     status.versions.push_back({Component::container_toolkit, toolkit_version()});

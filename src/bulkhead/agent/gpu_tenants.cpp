@@ -17,6 +17,7 @@
 
 #include "bulkhead/agent/gpu_hardware.hpp"
 #include "bulkhead/agent/gpu_nccl.hpp"
+#include "bulkhead/hw/container/first_process.hpp"
 #include "bulkhead/hw/container/nvidia_nodes.hpp"
 #include "bulkhead/hw/program/program.hpp"
 
@@ -33,10 +34,21 @@ constexpr std::size_t output_tail_max = output_bytes_max / 2 - 64;  // of each s
 constexpr std::chrono::seconds smi_patience{60};
 constexpr auto time_slices = std::to_array<std::string_view>({"default", "short", "medium", "long"});
 constexpr std::chrono::seconds start_within{300};  // a container's root on a slow disk
+constexpr Key own_start_lease = key_of(1, -1);     // the control plane counts leases from epoch 1 on (node/order.hpp)
+constexpr std::string_view own_start_user = "(own-start)";  // no tenant can be called so
+constexpr std::chrono::seconds own_start_within{60};
 // Where hosts that keep the driver's programs and libraries apart have them, as NVIDIA's images expect.
 constexpr std::string_view driver_folder = "/usr/local/nvidia";
 
-OperationResult could_not(const Error& error) { return {.ok = false, .why = error.what}; }
+OperationResult could_not(const Error& error, PartFault fault = PartFault::none) {
+    return {.ok = false, .why = error.what, .fault = fault};
+}
+
+PartFault fault_of_program(int status) {
+    return status == container::not_found_status        ? PartFault::not_found
+           : status == container::not_executable_status ? PartFault::not_executable
+                                                        : PartFault::none;
+}
 
 std::string slurp(const std::string& path) {
     std::ifstream file{path};
@@ -192,6 +204,7 @@ Result<TenantSpec> GpuHardware::spec_of(const StartTenant& what, const Devices& 
         spec.environment.emplace_back(name, variable.substr(equals + 1));
     }
     if (apart) spec.mounts.push_back({std::string{driver_folder}, std::string{driver_folder}});
+    if (nvml_.is_simulated()) show_simulation(spec);
     if (shares_a_gpu(what)) spec.hidden = what_speaks_of_neighbours();
     std::ranges::copy(shared.mounts, std::back_inserter(spec.mounts));
     spec.cpus = cpus_beside(what.gpus);
@@ -204,7 +217,85 @@ Result<TenantSpec> GpuHardware::spec_of(const StartTenant& what, const Devices& 
     return spec;
 }
 
+// A failure that is not the program's may be this node's. A start of its own decides, which no tenant has a hand in.
 OperationResult GpuHardware::carry(const StartTenant& what) {
+    OperationResult result = start_tenant(what);
+    if (result.ok || result.fault != PartFault::none) return result;
+    result.fault = PartFault::start;
+    if (what.tier >= Tier::vm) return result;
+    if (const auto why = why_nothing_starts(what.tier)) {
+        result.fault = PartFault::node;
+        result.why += fmt::format("; a start of this node's own fails as well: {}", *why);
+    }
+    return result;
+}
+
+Result<bool> GpuHardware::clear_away(Key lease, Duration grace) {
+    {
+        const std::scoped_lock lock{tenants_mutex_};
+        if (const auto begun = tenants_.begin_stop(lease, grace); !begun) return std::unexpected(begun.error());
+    }
+    for (const auto until = std::chrono::steady_clock::now() + own_start_within;
+         std::chrono::steady_clock::now() < until;) {
+        {
+            const std::scoped_lock lock{tenants_mutex_};
+            const auto stopped = tenants_.stopped(lease);
+            if (!stopped) return std::unexpected(stopped.error());
+            if (*stopped) {
+                if (const auto removed = tenants_.remove(lease); !removed) return std::unexpected(removed.error());
+                return true;
+            }
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+    return false;
+}
+
+std::optional<std::string> GpuHardware::why_nothing_starts(Tier tier) {
+    const std::scoped_lock one{own_start_mutex_};
+    const auto cleared = clear_away(own_start_lease, {});  // of an agent that was killed in the middle
+    if (!cleared) return cleared.error().what;
+    TenantSpec spec{.lease = own_start_lease,
+                    .tenant = std::string{own_start_user},
+                    .tier = tier,
+                    .command = {"/bin/true"},
+                    .environment = {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}}};
+    spec.limits = {.memory_bytes = std::int64_t{1} << 30, .cpu_thousandths = 1000, .pids = 64};
+    {
+        const std::scoped_lock lock{tenants_mutex_};
+        const auto ids = ids_of(spec.tenant);
+        if (!ids) return ids.error().what;
+        spec.ids = *ids;
+        if (const auto begun = tenants_.begin_start(spec); !begun) return begun.error().what;
+    }
+    std::optional<std::string> why = fmt::format("it does not end within {} s", own_start_within.count());
+    for (const auto until = std::chrono::steady_clock::now() + own_start_within;
+         std::chrono::steady_clock::now() < until;) {
+        const auto look = [&] {
+            const std::scoped_lock lock{tenants_mutex_};
+            return tenants_.look(own_start_lease);
+        }();
+        if (!look) {
+            why = look.error().what;
+            break;
+        }
+        // Its program ran, or was looked for in a tier that stood: what a node is asked for.
+        if (look->state == Look::State::exited || look->exit.code != 0) {
+            why.reset();
+            break;
+        }
+        if (look->state == Look::State::failed || look->state == Look::State::unknown ||
+            look->state == Look::State::lost) {
+            why = look->state == Look::State::failed ? look->error.what : "its keeper ended without a word";
+            break;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+    static_cast<void>(clear_away(own_start_lease, {}));  // else the next one clears it
+    return why;
+}
+
+OperationResult GpuHardware::start_tenant(const StartTenant& what) {
     if (what.tier == Tier::confidential_vm)
         return {.ok = false, .why = fmt::format("this agent has no {} tier yet", word(what.tier))};
     if (what.tier == Tier::vm)
@@ -235,12 +326,14 @@ OperationResult GpuHardware::carry(const StartTenant& what) {
     if (what.tier == Tier::vm) return start_machine(what);
     if (const auto turns = take_turns(what); !turns) return could_not(turns.error());
     if (what.program.words.empty()) return {.ok = true};
-    if (const auto sound = check_variables(what.program); !sound) return could_not(sound.error());
+    if (const auto sound = check_variables(what.program); !sound) return could_not(sound.error(), PartFault::invalid);
     const auto devices = devices_of(what);
     if (!devices) return could_not(devices.error());
     const bool by_server = what.mechanism == Mechanism::mps || what.mechanism == Mechanism::mps_in_mig;
     const auto begun = by_server ? begin_shared(what, *devices) : begin_start(what, *devices, {});
-    if (!begun) return could_not(begun.error());
+    // The request breaks a rule of the tier: a path that is not plain, too little memory.
+    const bool invalid = !begun && !by_server && begun.error().code == Code::invalid;
+    if (!begun) return could_not(begun.error(), invalid ? PartFault::invalid : PartFault::none);
     return wait_until_it_runs(what.lease);
 }
 
@@ -283,7 +376,7 @@ OperationResult GpuHardware::wait_until_it_runs(Key lease) {
             const std::scoped_lock lock{tenants_mutex_};
             const auto look = tenants_.look(lease);
             if (!look) return could_not(look.error());
-            if (look->state == Look::State::failed) return could_not(look->error);
+            if (look->state == Look::State::failed) return could_not(look->error, fault_of_program(look->exit.code));
             if (look->state == Look::State::unknown)
                 return {.ok = false,
                         .why =
@@ -377,7 +470,7 @@ void GpuHardware::look_at_tenants(News& news) {
     const auto leases = tenants_.leases();
     if (!leases) return;
     for (const Key lease : *leases) {
-        if (ended_.contains(lease)) continue;
+        if (ended_.contains(lease) || lease == own_start_lease) continue;
         if (std::ranges::any_of(starting_, [&](const auto& start) { return start.second == lease; })) continue;
         const auto look = tenants_.look(lease);
         if (!look) continue;

@@ -17,7 +17,8 @@ namespace bulkhead::cli {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-Result<> Children::start(const std::string& name, std::vector<std::string> arguments, const std::string& log) {
+Result<> Children::start(const std::string& name, std::vector<std::string> arguments, const std::string& log,
+                         std::vector<std::string> environment) {
     std::error_code failed;
     const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed);
     if (failed) return fail(Code::unavailable, "this program does not find itself", "is /proc mounted?");
@@ -26,6 +27,16 @@ Result<> Children::start(const std::string& name, std::vector<std::string> argum
     argv.reserve(arguments.size() + 1);
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
+    for (char** each = environ; *each != nullptr; ++each) {
+        const std::string_view known = *each;
+        const std::string_view called = known.substr(0, known.find('=') + 1);
+        if (std::ranges::none_of(environment, [&](const std::string& own) { return own.starts_with(called); }))
+            environment.emplace_back(known);
+    }
+    std::vector<char*> variables;
+    variables.reserve(environment.size() + 1);
+    for (std::string& variable : environment) variables.push_back(variable.data());
+    variables.push_back(nullptr);
     const int output = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (output < 0) return fail(Code::unavailable, fmt::format("{} cannot be written", log), "choose another --data");
     const pid_t parent = ::getpid();
@@ -41,7 +52,7 @@ Result<> Children::start(const std::string& name, std::vector<std::string> argum
         ::sigprocmask(SIG_SETMASK, &none, nullptr);
         ::dup2(output, STDOUT_FILENO);
         ::dup2(output, STDERR_FILENO);
-        ::execv(self.c_str(), argv.data());
+        ::execve(self.c_str(), argv.data(), variables.data());
         ::_exit(127);
     }
     ::close(output);
@@ -57,6 +68,18 @@ std::string Children::ended() {
     std::string name = running_[child];
     running_.erase(child);
     return name;
+}
+
+void Children::stop(const std::string& name) {
+    for (auto child = running_.begin(); child != running_.end();) {
+        if (child->second != name) {
+            ++child;
+            continue;
+        }
+        ::kill(child->first, SIGKILL);
+        ::waitpid(child->first, nullptr, 0);
+        child = running_.erase(child);
+    }
 }
 
 void Children::stop() {

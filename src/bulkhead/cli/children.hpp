@@ -18,7 +18,10 @@ public:
     Children(const Children&) = delete;
     Children& operator=(const Children&) = delete;
 
-    Result<> start(const std::string& name, std::vector<std::string> arguments, const std::string& log);
+    // `environment`: NAME=value, besides what this process has.
+    Result<> start(const std::string& name, std::vector<std::string> arguments, const std::string& log,
+                   std::vector<std::string> environment = {});
+    void stop(const std::string& name);  // this one, at once
     // The name of one that has ended since the last call; empty: all live.
     std::string ended();
     // "server" goes last, so that the others are not told that it is gone. Whoever does not go in time is killed.

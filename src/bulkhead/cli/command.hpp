@@ -60,6 +60,7 @@ void add_explain(Command program, Context& context);
 void add_actions(Command program, Context& context);  // drain, undrain, repair, revoke, freeze, thaw, hold, unhold
 void add_tenant(Command program, Context& context);   // compliance
 void add_usage(Command program, Context& context);
+void add_history(Command program, Context& context);
 void add_correction(Command program, Context& context);
 void add_token(Command program, Context& context);
 void add_break_glass(Command program, Context& context);

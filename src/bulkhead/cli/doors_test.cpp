@@ -33,6 +33,7 @@ const std::map<std::string, Expected> expected{
     {"rotateLogKey", {"nynnnn", ""}},
     {"tenantMetrics", {"yyyyyy", "yyymmm"}},
     {"usage", {"yyyyyy", ""}},
+    {"history", {"yyyyyy", ""}},
     {"correctUsage", {"ynnnnn", ""}},
     {"compliance", {"yyyyyy", "yyymmm"}},  // who may turn it is the core's to say: permitted_test
     {"apply", {"yyyyyy", ""}},             // what may be applied is the core's to say: permitted_test

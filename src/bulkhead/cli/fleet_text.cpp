@@ -106,6 +106,9 @@ void print_node(std::ostream& out, const GpuNode& node, const std::map<std::stri
     }
     out << '\n';
 
+    if (!node.status.unfit.empty())
+        out << "  " << painted("drained itself: " + node.status.unfit, red, colour)
+            << fmt::format("\n    try: repair its runtime, then bulkhead undrain {}\n", node.metadata.name);
     if (const std::string near = neighbours(node.status); !near.empty())
         out << "  " << painted(near, dim, colour) << '\n';
     if (node.status.profilingRestricted == false)

@@ -44,6 +44,7 @@ std::string request_of(const GpuRequest& gpu) {
 Cell phase_cell(WorkloadPhase phase) {
     const std::string_view paint = phase == WorkloadPhase::running   ? green
                                    : phase == WorkloadPhase::refused ? red
+                                   : phase == WorkloadPhase::failed  ? red
                                    : phase == WorkloadPhase::pending ? yellow
                                                                      : std::string_view{};
     return {std::string{word(phase)}, paint};
@@ -87,6 +88,11 @@ Row cells(const Tenant& object, bool wide) {
 Row cells(const GpuWorkload& object, bool wide) {
     const GpuWorkloadStatus status = object.status.value_or(GpuWorkloadStatus{});
     Cell phase = phase_cell(status.phase);
+    // "failed: exited 3"; of one that is tried again, "pending: exited 3".
+    const bool shows =
+        status.failure && (status.phase == WorkloadPhase::failed || status.phase == WorkloadPhase::pending);
+    if (shows) phase.text += fmt::format(": {}", word(status.failure->reason));
+    if (shows && status.failure->exitStatus) phase.text += fmt::format(" {}", *status.failure->exitStatus);
     if (status.deleting) phase.text += ", deleting";
     Row row{{object.metadata.name},
             {object.spec.tenant},
@@ -123,7 +129,8 @@ Row cells(const GpuNode& object, bool wide) {
     if (drives > 0) clean += fmt::format(", {} drive{} quarantined", drives, drives == 1 ? "" : "s");
     Row row{{object.metadata.name},
             {object.spec.site},
-            {fmt::format("{}{}", word(phase), object.spec.unschedulable ? ", drained" : ""),
+            {fmt::format("{}{}{}", word(phase), object.spec.unschedulable ? ", drained" : "",
+                         object.status.unfit.empty() ? "" : ", unfit"),
              phase == NodePhase::ready    ? green
              : phase == NodePhase::fenced ? red
                                           : yellow},
@@ -134,6 +141,7 @@ Row cells(const GpuNode& object, bool wide) {
         row.push_back({or_dash(object.spec.zone)});
         row.push_back({or_dash(object.spec.rack)});
         row.push_back({when(object.status.observedAt)});
+        row.push_back({or_dash(object.status.unfit), red});
     }
     return row;
 }
@@ -258,7 +266,7 @@ Row heading_of(ObjectKind kind, bool wide) {
             break;
         case ObjectKind::node:
             names = {"NAME", "SITE", "PHASE", "GPUS", "CLEAN", "LEASES"};
-            more = {"ZONE", "RACK", "OBSERVED"};
+            more = {"ZONE", "RACK", "OBSERVED", "UNFIT"};
             break;
         case ObjectKind::lease:
             names = {"NAME", "TENANT", "WORKLOAD", "MECHANISM", "TIER", "GPUS", "PHASE", "NODES"};

@@ -57,6 +57,14 @@ int watch_queue(Client& client, Context& context) {
     return done;
 }
 
+// "exited, status 3, on node-2, attempt 1: its command ended ..."
+std::string failure_text(const Node& failure) {
+    std::string text = text_at(failure, "reason");
+    if (const std::string status = text_at(failure, "exitStatus"); !status.empty()) text += ", status " + status;
+    if (const std::string node = text_at(failure, "node"); !node.empty()) text += ", on " + node;
+    return fmt::format("{}, attempt {}: {}", text, text_at(failure, "attempt"), text_at(failure, "says"));
+}
+
 int queue(const QueueOptions& options, const DoorOptions& door, Context& context) {
     auto client = connect(door);
     if (!client) return report(context, client.error());
@@ -126,6 +134,12 @@ int explain(const QueueOptions& options, const DoorOptions& door, Context& conte
     context.out << '\n';
     for (const std::string& reason : reasons_of(root)) context.out << "  - " << wrapped(reason, 4) << '\n';
     print_in_the_way(root, context);
+    if (const Node* failure = root.find("failure")) {
+        context.out << fmt::format("  {}: {}\n", painted("last failure", red, context.colour),
+                                   wrapped(failure_text(*failure), 4));
+        if (const std::string next = text_at(*failure, "next"); !next.empty())
+            context.out << "    try: " << wrapped(next, 9) << '\n';
+    }
     std::vector<Diagnostic> errors;
     if (const Node* node = root.find("contract")) {
         Contract contract;

@@ -102,6 +102,7 @@ int run(int argc_given, const char* const* argv_given, std::ostream& out, std::o
     add_audit(program, context);
     add_tenant(program, context);
     add_usage(program, context);
+    add_history(program, context);
     add_correction(program, context);
     add_token(program, context);
     add_break_glass(program, context);

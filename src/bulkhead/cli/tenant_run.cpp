@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <csignal>
+#include <ctime>
 #include <memory>
+#include <optional>
 #include <ostream>
-#include <thread>
 
 #include "bulkhead/cli/clock.hpp"
 #include "bulkhead/cli/door.hpp"
@@ -20,7 +22,7 @@ struct RunOptions {
     std::string name, tenant, profile, fraction, memory;
     std::int64_t gpus = 1, cpu = 0;
     std::vector<std::string> command, environment;
-    bool keep = false;
+    bool keep = false, detach = false, replace = false;
 };
 
 Result<GpuWorkload> workload_of(const RunOptions& options) {
@@ -47,8 +49,64 @@ Result<GpuWorkload> workload_of(const RunOptions& options) {
     return work;
 }
 
-// Its output as it comes, until it has ended; why it waits is said once for each reason.
-Result<GpuWorkloadStatus> outcome(Client& client, const std::string& name, Context& context) {
+// Ctrl-C while a command is waited for: asks at the first, cancels at the second. Held back meanwhile, so that no
+// answer of the server is cut short.
+class Interrupts {
+public:
+    Interrupts() {
+        sigemptyset(&set_);
+        sigaddset(&set_, SIGINT);
+        ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    }
+    ~Interrupts() {
+        while (waits_for_one({})) {  // one that comes now must not end what is to be said last
+        }
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    Interrupts(const Interrupts&) = delete;
+    Interrupts& operator=(const Interrupts&) = delete;
+
+    // True: it is to be cancelled.
+    bool wait(std::chrono::milliseconds time, const std::string& name, std::ostream& err) {
+        using Clock = std::chrono::steady_clock;
+        if (!waits_for_one(time)) {
+            if (asked_ && Clock::now() > *asked_ + patience) {
+                err << fmt::format("{} goes on\n", name);
+                asked_.reset();
+            }
+            return false;
+        }
+        if (asked_) return true;
+        asked_ = Clock::now();
+        err << fmt::format("cancel {}? press Ctrl-C again within {} s to cancel it; otherwise it goes on\n", name,
+                           patience.count());
+        return false;
+    }
+
+private:
+    static constexpr std::chrono::seconds patience{10};
+
+    bool waits_for_one(std::chrono::milliseconds time) const {
+        const timespec moment{.tv_sec = time.count() / 1000, .tv_nsec = (time.count() % 1000) * 1'000'000};
+        return ::sigtimedwait(&set_, nullptr, &moment) == SIGINT;
+    }
+    sigset_t set_{}, before_{};
+    std::optional<std::chrono::steady_clock::time_point> asked_;
+};
+
+Result<GpuWorkload> read_workload(Client& client, const std::string& name) {
+    const auto reply = client.get(target_of("workloads", name));
+    if (!reply) return std::unexpected(reply.error());
+    const auto object = read_object(reply->body);
+    if (!object) return std::unexpected(object.error());
+    const auto* work = std::get_if<GpuWorkload>(&*object);
+    if (work == nullptr || !work->status) return fail(Code::corrupt, "the server answered with something else", "");
+    return *work;
+}
+
+// Its output as it comes, until it has ended; why it waits is said once for each reason. Nothing: it was cancelled.
+Result<std::optional<GpuWorkloadStatus>> outcome(Client& client, const std::string& name, Interrupts& interrupts,
+                                                 Context& context) {
     std::string said;
     OutputReader out{.workload = name}, err{.workload = name, .errors = true};
     const auto print_what_there_is = [&]() -> Result<> {
@@ -67,23 +125,63 @@ Result<GpuWorkloadStatus> outcome(Client& client, const std::string& name, Conte
         return {};
     };
     while (true) {
-        const auto reply = client.get(target_of("workloads", name));
-        if (!reply) return std::unexpected(reply.error());
-        const auto object = read_object(reply->body);
-        if (!object) return std::unexpected(object.error());
-        const auto* work = std::get_if<GpuWorkload>(&*object);
-        if (work == nullptr || !work->status) return fail(Code::corrupt, "the server answered with something else", "");
+        const auto work = read_workload(client, name);
+        if (!work) return std::unexpected(work.error());
         const GpuWorkloadStatus& status = *work->status;
         if (status.phase == WorkloadPhase::running || status.exitStatus) {
-            if (const auto printed = print_what_there_is(); !printed) return std::unexpected(printed.error());
+            const auto printed = print_what_there_is();
+            // One that never started has printed nothing, and has no lease to ask for it.
+            if (!printed && !status.is_over()) return std::unexpected(printed.error());
         }
-        if (status.phase == WorkloadPhase::finished) return status;
+        if (status.phase == WorkloadPhase::finished || status.phase == WorkloadPhase::failed) return status;
         std::string now{word(status.phase)};
         if (!status.reasons.empty()) now += ": " + status.reasons.front();
         if (now != said) context.err << fmt::format("{} is {}\n", name, now);
         said = std::move(now);
-        std::this_thread::sleep_for(std::chrono::milliseconds{200});
+        if (interrupts.wait(std::chrono::milliseconds{200}, name, context.err)) return std::nullopt;
     }
+}
+
+// Refuses a name that a workload has already: `run` neither waits for another run's work nor changes it.
+Result<> make_room(Client& client, const std::string& name, bool replace, Interrupts& interrupts, Context& context) {
+    const auto work = read_workload(client, name);
+    if (!work) return work.error().code == Code::not_found ? Result<>{} : std::unexpected(work.error());
+    const bool over = work->status->phase == WorkloadPhase::finished || work->status->phase == WorkloadPhase::failed;
+    if (!over)
+        return fail(Code::conflict,
+                    fmt::format("GpuWorkload {} is there already, and is {}", name, word(work->status->phase)),
+                    fmt::format("follow it with bulkhead logs -f {0}, cancel it with bulkhead delete workload {0}, or "
+                                "choose another --name",
+                                work->metadata.name));
+    if (!replace)
+        return fail(Code::conflict,
+                    fmt::format("GpuWorkload {} is there already, and has {}", name, word(work->status->phase)),
+                    fmt::format("--replace deletes it and runs anew; or choose another --name; bulkhead logs {} shows "
+                                "what it printed",
+                                work->metadata.name));
+    if (const auto gone = client.ask({.method = "DELETE", .target = target_of("workloads", name)}); !gone)
+        return std::unexpected(gone.error());
+    while (read_workload(client, name))
+        if (interrupts.wait(std::chrono::milliseconds{200}, name, context.err))
+            return fail(Code::conflict, fmt::format("stopped waiting for {} to be deleted", name), "run it again");
+    return {};
+}
+
+// Nodes that are models take work and run nothing: a command on them would never end.
+Result<> some_node_runs_commands(Client& client) {
+    const auto me = client.get("/v1/whoami");
+    const auto who = me ? read_answer(*me) : Result<Document>{std::unexpected(me.error())};
+    if (!who) return std::unexpected(who.error());
+    if (text_at(*who->root, "runsCommands") != "false") return {};
+    return fail(Code::unavailable, "no node of this fleet can run a command: all of them are models of nodes",
+                "add a node with GPUs, or a simulated one: bulkhead up as root brings one; bulkhead apply -f tries "
+                "placement on models");
+}
+
+void say_why_it_failed(const std::string& name, const WorkFailure& failure, Context& context) {
+    context.err << fmt::format("{} failed ({}{}), attempt {}: {}\n", name, word(failure.reason),
+                               failure.node.empty() ? "" : " on " + failure.node, failure.attempt, failure.says);
+    if (!failure.next.empty()) context.err << "  try: " << failure.next << '\n';
 }
 
 // What a command prints is its tenant's to read. Who runs the fleet may make a key for that as long as the tenant has
@@ -123,16 +221,36 @@ int run_command(const RunOptions& options, const DoorOptions& door, Context& con
     if (!work) return report(context, work.error());
     auto client = connect(door);
     if (!client) return report(context, client.error());
+    if (const auto can = some_node_runs_commands(*client); !can) return report(context, can.error());
+    const std::string name = fmt::format("{}/{}", work->spec.tenant, work->metadata.name);
+    Interrupts interrupts;
+    if (!options.name.empty())
+        if (const auto room = make_room(*client, name, options.replace, interrupts, context); !room)
+            return report(context, room.error());
     const auto applied = client->post("/v1/apply", to_compact_json(*work));
     if (!applied) return report(context, applied.error());
+    if (options.detach) {
+        context.out << work->metadata.name << '\n';
+        context.err << fmt::format(
+            "{0} is submitted; bulkhead logs -f {0} follows it, bulkhead delete workload {0} "
+            "cancels it\n",
+            work->metadata.name);
+        return done;
+    }
     OutputKey key{*client, work->spec.tenant};
-    const std::string name = fmt::format("{}/{}", work->spec.tenant, work->metadata.name);
-    const auto ended = outcome(key.client(), name, context);
+    const auto ended = outcome(key.client(), name, interrupts, context);
     if (!ended) return report(context, ended.error());
-    if (!options.keep)
+    if (!*ended || !options.keep)
         if (const auto deleted = client->ask({.method = "DELETE", .target = target_of("workloads", name)}); !deleted)
             return report(context, deleted.error());
-    return static_cast<int>(ended->exitStatus.value_or(0));
+    if (!*ended) {
+        context.err << fmt::format("{} is cancelled; its GPUs are wiped and free again soon\n", name);
+        return 128 + SIGINT;
+    }
+    const GpuWorkloadStatus& status = **ended;
+    if (status.phase == WorkloadPhase::failed && status.failure) say_why_it_failed(name, *status.failure, context);
+    if (status.exitStatus) return static_cast<int>(*status.exitStatus);
+    return status.phase == WorkloadPhase::failed ? could_not : done;
 }
 
 }  // namespace
@@ -144,7 +262,8 @@ void add_run(Command program, Context& context) {
     command.description(
         "Run a tenant's command on GPUs of the fleet, in its tier, and wait for it.\n\n"
         "The command becomes a GpuWorkload like any other: judged, queued, leased, isolated. What it prints is "
-        "printed\nhere as it comes, its status is ours, and what it used is wiped.");
+        "printed\nhere as it comes, its status is ours, and what it used is wiped. Ctrl-C asks; a second one cancels "
+        "it.");
     command.add_option("--tenant", options->tenant, "Whose work it is.").required().type_name("TENANT");
     command.add_option("--name", options->name, "The workload's name. Default: run-TIME.").type_name("NAME");
     const Option gpus =
@@ -159,7 +278,10 @@ void add_run(Command program, Context& context) {
     command.add_option("--memory", options->memory, "Host memory: 16Gi.").type_name("SIZE");
     command.add_option("--env", options->environment, "A variable for it: NAME=value. May be repeated.")
         .type_name("NAME=VALUE");
-    command.add_flag("--keep", options->keep, "Keep the finished workload, to look at later.");
+    command.add_flag("--keep", options->keep, "Keep the workload when it has ended, to look at later.");
+    command.add_flag("--detach", options->detach, "Print the workload's name and do not wait for it; it is kept.");
+    command.add_flag("--replace", options->replace,
+                     "With --name: delete a workload of that name that has ended first.");
     command.add_option("COMMAND", options->command, "The program by its path or name, and its arguments, after --.")
         .required()
         .type_name("");
@@ -167,7 +289,8 @@ void add_run(Command program, Context& context) {
         "Examples:\n"
         "  bulkhead run --tenant vision -- nvidia-smi -L\n"
         "  bulkhead run --tenant speech --profile 1g.18gb --cpu 4 --memory 16Gi -- python3 train.py\n\n"
-        "Exit status: the command's own; 1 to 4 as everywhere when it did not come to that.");
+        "Exit status: the command's own; 130 when it was cancelled by Ctrl-C; 126 or 127 when the program cannot be\n"
+        "executed; 1 to 4 as everywhere when it did not come to that.");
     command.callback([options, door, &context] { context.status = run_command(*options, *door, context); });
 }
 

@@ -25,6 +25,7 @@
 #include "bulkhead/cli/self.hpp"
 #include "bulkhead/codec/document.hpp"
 #include "bulkhead/hw/nvml/nvml.hpp"
+#include "bulkhead/hw/program/program.hpp"
 
 namespace bulkhead::cli {
 
@@ -39,7 +40,7 @@ struct UpOptions {
     std::int64_t time = 20;
     std::string model = "h100-80gb-sxm5", data;
     std::uint16_t port = 7443, agent_port = 7444;
-    bool no_context = false, simulated = false;
+    bool no_context = false, simulated = false, driver_node = false;
     shell::OidcOptions oidc;
     std::vector<nvml::Gpu> real;  // GPUs of this machine; then it is the one node, and nothing is simulated
 };
@@ -93,6 +94,24 @@ bool told_to_stop(std::chrono::milliseconds within) {
     const sigset_t set = stop_signals();
     const timespec moment{.tv_sec = within.count() / 1000, .tv_nsec = (within.count() % 1000) * 1'000'000};
     return sigtimedwait(&set, nullptr, &moment) > 0;
+}
+
+// The parts of a node on a simulated driver; they lie beside this program, built or installed.
+struct SimulatedDriver {
+    std::string libraries, maker;
+};
+Result<SimulatedDriver> simulated_driver() {
+    if (::geteuid() != 0)
+        return fail(Code::denied, "it takes root to start containers", "run it as root, or in a container as root");
+    const fs::path folder = self_path().parent_path();
+    const std::string maker = (folder / "bulkhead-gpusim").string();
+    std::error_code failed;
+    for (const fs::path& place :
+         {folder / "../dev/nvml-sim/lib", folder / "../nvml-sim/lib", folder / "../lib/bulkhead/nvml-sim"})
+        if (fs::exists(place / "libnvidia-ml.so.1", failed) && fs::exists(maker, failed))
+            return SimulatedDriver{fs::canonical(place, failed).string(), maker};
+    return fail(Code::not_found, fmt::format("there is no simulated driver beside {}", folder.string()),
+                "make build makes it");
 }
 
 // A node nobody knows starts dirty: its first leases wait until it was wiped once.
@@ -173,7 +192,35 @@ private:
         if (auto made = make_policy(); !made) return made;
         for (int i = 1; i <= options_.nodes; ++i)
             if (auto started = start_agent(i); !started) return started;
-        return wait_for("the nodes", 60s, [&] { return ready_nodes() >= options_.nodes; });
+        if (auto ready = wait_for("the nodes", 60s, [&] { return ready_nodes() >= options_.nodes; }); !ready)
+            return ready;
+        if (options_.driver_node && options_.real.empty()) return add_driver_node();
+        return {};
+    }
+
+    // One more node, on a simulated driver, which runs commands. Where that cannot be, the fleet does without.
+    Result<> add_driver_node() {
+        const std::string name = driver_node();
+        auto started = start_driver_node();
+        if (started) started = wait_for(name, 60s, [&] { return ready_nodes() > options_.nodes; });
+        if (started || stopping_) return started;
+        children_.stop(name);
+        left_out_ = fmt::format("{}: {}", started.error().what, started.error().remedy);
+        return {};
+    }
+    std::string driver_node() const { return node_name(options_.nodes + 1); }
+    Result<> start_driver_node() {
+        const auto driver = simulated_driver();
+        if (!driver) return std::unexpected(driver.error());
+        const std::string gpus = path("nodes/" + driver_node() + ".gpus");
+        if (!fs::exists(gpus)) {
+            const auto made = program::run({driver->maker, "new", gpus, "--gpus", "2 x h200-141gb"}, {}, "", 30s);
+            if (!made) return std::unexpected(made.error());
+            if (made->status != 0)
+                return fail(Code::unavailable, fmt::format("{} made no GPUs: {}", driver->maker, made->output),
+                            "remove " + gpus);
+        }
+        return start_agent(options_.nodes + 1, {"LD_LIBRARY_PATH=" + driver->libraries, "BULKHEAD_SIM_NODE=" + gpus});
     }
 
     Result<> wait_for(std::string_view what, std::chrono::seconds limit, const std::function<bool()>& holds) {
@@ -220,10 +267,12 @@ private:
         return {};
     }
 
-    Result<> start_agent(int index) {
+    // With an environment of its own: on a simulated driver.
+    Result<> start_agent(int index, std::vector<std::string> environment = {}) {
         const std::string name = node_name(index), folder = path("nodes/" + name);
         std::vector<std::string> arguments{"agent", "--data", folder, "--name", name};
-        if (options_.real.empty()) {
+        const bool is_model = options_.real.empty() && environment.empty();
+        if (is_model) {
             for (const std::string& more :
                  {std::string{"--model"}, options_.model, std::string{"--gpus"}, std::to_string(options_.gpus),
                   std::string{"--drives"}, std::to_string(options_.drives), std::string{"--time"},
@@ -232,7 +281,7 @@ private:
         } else {
             arguments.insert(arguments.end(), {"--hardware", "gpu"});
         }
-        if (!fs::exists((options_.real.empty() ? folder : agent::line_folder(folder)) + "/node.json") &&
+        if (!fs::exists((is_model ? folder : agent::line_folder(folder)) + "/node.json") &&
             !fs::exists(folder + "/node.json")) {
             const auto reply = client_->post("/v1/tokens/enrolment", fmt::format(R"({{"node":"{}"}})", name));
             if (!reply) return std::unexpected(reply.error());
@@ -245,7 +294,7 @@ private:
                                             std::string{"--token-file"}, path("nodes/" + name + ".token")})
                 arguments.push_back(more);
         }
-        const auto child = children_.start(name, std::move(arguments), log_of(name));
+        const auto child = children_.start(name, std::move(arguments), log_of(name), std::move(environment));
         if (!child) return std::unexpected(child.error());
         return {};
     }
@@ -295,18 +344,33 @@ private:
                       options_.real.size(), options_.real.front().name);
         context_.out
             << fmt::format(
-                   "{}\n\n"
+                   "{}{}\n\n"
                    "  server  {}\n  token   {} (beside it: security.token, auditor.token)\n  ca      {}\n  log key {}\n"
                    "  logs    {}\n\n"
-                   "Three things to try, in another terminal:\n",
-                   what, door_.server, door_.token_file, door_.ca_file, path("keys/log.vkey"), path("server.log"))
+                   "{} things to try, in another terminal:\n",
+                   what, about_commands(), door_.server, door_.token_file, door_.ca_file, path("keys/log.vkey"),
+                   path("server.log"), runs_commands() && options_.real.empty() ? "Four" : "Three")
             << fmt::format("  {0} apply -f {1}{2} && {0} fleet{2}\n  {0} apply -f {3}{2}\n", this_program(), steps, how,
                            refusal)
+            << (runs_commands() && options_.real.empty()
+                    ? fmt::format("  {} run --tenant lab --cpu 1 --memory 1Gi{} -- bulkhead-gpus\n", this_program(),
+                                  how)
+                    : "")
             << fmt::format(fmt::runtime(options_.real.empty()
                                             ? "  {0} delete workloads pretrain{1} && {0} get nodes --watch{1}\n"
                                             : "  {0} run --tenant vision --memory 2Gi{1} -- nvidia-smi -L\n"),
                            this_program(), how)
             << fmt::format("\nCtrl-C stops all of it; what it knows stays in {}.\n", options_.data) << std::flush;
+    }
+
+    bool runs_commands() const { return !options_.real.empty() || (options_.driver_node && left_out_.empty()); }
+    std::string about_commands() const {
+        if (!options_.real.empty()) return {};
+        if (runs_commands())
+            return fmt::format(
+                "\n{} has 2 GPUs of a simulated driver and runs commands in containers; the others are models.",
+                driver_node());
+        return left_out_.empty() ? std::string{} : fmt::format("\nLeft out: a node that runs commands. {}", left_out_);
     }
 
     // An agent that ends is started again, as an init system would; without the server there is nothing to do.
@@ -324,12 +388,15 @@ private:
             for (int i = 1; i <= options_.nodes; ++i)
                 if (node_name(i) == name)
                     if (const auto again = start_agent(i); !again) report(context_, again.error());
+            if (name == driver_node())
+                if (const auto again = start_driver_node(); !again) report(context_, again.error());
         }
         context_.out << "stopping\n" << std::flush;
         children_.stop();
         return done;
     }
 
+    std::string left_out_;        // why there is no node on a simulated driver, where one was wanted
     std::size_t left_alone_ = 0;  // GPUs of this machine that somebody with fewer rights cannot use
     UpOptions options_;
     Context& context_;
@@ -359,6 +426,8 @@ void add_up(Command program, Context& context) {
         .type_name("THOUSANDTHS");
     add_oidc(command, options->oidc);
     command.add_flag("--simulated", options->simulated, "Simulate, even where there are GPUs.");
+    command.add_flag("--driver-node", options->driver_node,
+                     "One more node, with 2 GPUs of a simulated driver, which runs commands in containers; as root.");
     command.add_flag("--no-context", options->no_context, "Do not write down server and token for other commands.");
     command.callback([options, &context] { context.status = Up{*options, context}.run(); });
 }

@@ -75,6 +75,10 @@ std::string explain(Turn& turn, WorkloadRun& workload) {
     write_reasons(out, turn, workload);
     write_expected_start(out, workload);
     write_in_the_way(out, turn, workload);
+    if (status.failure) {
+        out.key("failure");
+        write(out, *status.failure);
+    }
     std::vector<std::string> placed;
     if (const auto lease = turn.state.leases.find(workload.lease); lease != turn.state.leases.end())
         for (const Part& part : lease->second.parts)

@@ -282,7 +282,20 @@ private:
     }
     void store(GpuWorkload object) {
         WorkloadRun* run = state_.find_workload(object.spec.tenant, object.metadata.name);
-        if (run == nullptr) {
+        const bool is_new = run == nullptr;
+        if (run != nullptr && run->lease == 0 && run->object.status->is_over()) {
+            // Other labels, or another time to be kept, are no reason to run again what has ended.
+            GpuWorkloadSpec before = run->object.spec;
+            before.ttlAfterFinished = object.spec.ttlAfterFinished;
+            if (before == object.spec) {
+                object.status = std::move(run->object.status);
+                run->object = std::move(object);
+                watch_time_of(state_, *run);
+                turn_.changed_workloads.insert(run->key);
+                return;
+            }
+        }
+        if (is_new) {
             const Key key = state_.fresh_key();
             state_.workload_names[{object.metadata.name, object.spec.tenant}] = key;
             run = &state_.workloads[key];
@@ -302,8 +315,19 @@ private:
             run->contract = std::move(contracts_.at({run->object.spec.tenant, run->object.metadata.name}));
             run->waits.clear();
             run->object.status = GpuWorkloadStatus{.since = turn_.now};
+            // Failures of the earlier request do not count against the new one.
+            past.failures = 0;
+            past.startedAt.reset();
+            past.retryAt.reset();
+            run->not_before = {};
+            state_.pending.insert(run->key);
+        }
+        if (is_new) {
+            past.submittedAt = turn_.now;
+            past.submittedBy = turn_.actor.starts_with("api:") ? turn_.actor.substr(4) : turn_.actor;
         }
         run->object.status->history = std::move(past);
+        watch_time_of(state_, *run);
         turn_.changed_workloads.insert(run->key);
         state_.cycle_wanted = true;
     }

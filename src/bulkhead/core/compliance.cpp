@@ -19,8 +19,7 @@ constexpr std::size_t most_works_shown = 200;
 std::vector<GpuWorkload> works_of(const Core::State& state, const std::string& tenant) {
     std::vector<GpuWorkload> out;
     for (const auto& [key, run] : state.workloads)
-        if (run.object.spec.tenant == tenant && run.object.status->phase != WorkloadPhase::finished &&
-            out.size() < most_works_shown)
+        if (run.object.spec.tenant == tenant && !run.object.status->is_over() && out.size() < most_works_shown)
             out.push_back(run.object);
     if (out.empty()) {
         GpuWorkload any;

@@ -170,6 +170,7 @@ Result<> Core::load(const Row& row) {
             NodeRun& run = append(state.nodes, row.key);
             if (auto read = read_into(run.object, row); !read) return read;
             run.phase = run.object.status.phase.value_or(NodePhase::enrolled);
+            run.unfit = std::exchange(run.object.status.unfit, {});
             forget_what_the_gate_knows(run.object.status);
             run.measure_closeness();
             state.node_names[run.object.metadata.name] = row.key;
@@ -199,6 +200,8 @@ Result<> Core::load(const Row& row) {
         }
         case Table::usage:
             return load_usage(state, row);
+        case Table::history:
+            return load_history(state, row);
         case Table::token:
             return {};
     }
@@ -321,8 +324,7 @@ Effects Core::start(Instant now) {
     for (auto& [key, lease] : state.leases) place_parts(state, lease);
     retire_without_tenants(turn);
     watch_again(state);
-    for (const auto& [key, workload] : state.workloads)
-        if (workload.lease == 0 && !workload.object.status->exitStatus) state.pending.insert(key);
+    for (auto& [key, workload] : state.workloads) take_up_workload(state, workload);
     for (auto& [key, node] : state.nodes) {
         node.heard = now;
         if (state.settings.last_clock > Instant{}) node.unheard_since = std::min(state.settings.last_clock, now);
@@ -366,6 +368,7 @@ Effects Core::apply(Instant now, const Event& event) {
                 on_gone(turn, what);
             } else {
                 watch_silence(turn);
+                watch_time(turn);
                 place_work(turn);
             }
         },

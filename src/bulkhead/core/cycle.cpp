@@ -69,7 +69,7 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
                      .leaf = object.spec.leaf,
                      .nvlink_domain = object.spec.nvlinkDomain,
                      .open = run.phase == NodePhase::ready && run.session != 0 && !object.spec.unschedulable &&
-                             !state.restoring && run.strays.empty(),
+                             run.unfit.empty() && !state.restoring && run.strays.empty(),
                      .cpu_free = object.status.cpu,
                      .memory_free = object.status.memory.bytes};
     bool partitioned = false;
@@ -84,8 +84,8 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
     node.host_busy = host == UnitState::sanitizing || host == UnitState::quarantined || host == UnitState::held ||
                      (host == UnitState::dirty && reboots);
     // An agent that reconnects, a host that is being rebooted. `keep_promises` says for how long that is waited for.
-    node.returns =
-        !object.spec.unschedulable && run.strays.empty() && host != UnitState::quarantined && host != UnitState::held;
+    node.returns = !object.spec.unschedulable && run.unfit.empty() && run.strays.empty() &&
+                   host != UnitState::quarantined && host != UnitState::held;
     if (state.settings.planted != Planted::ignore_neighbours)
         for (const std::string& tenant : run.host_used_by) node.host_used_by.push_back(state.relations.number(tenant));
     std::size_t index = 0;
@@ -350,6 +350,17 @@ constexpr sched::EngineSettings engine_settings{.stale_grace = Duration::days(36
                                                 .grow = false,
                                                 .wipes = true};
 
+// A model of a node takes work and runs nothing: a command goes where commands run, if it may go to any such node.
+std::vector<std::string> nodes_for(const Core::State& state, const WorkloadRun& workload) {
+    std::vector<std::string> names = workload.contract->nodes;
+    const auto is_model = [&](const std::string& name) {
+        const auto node = state.node_names.find(name);
+        return node != state.node_names.end() && state.nodes.at(node->second).object.status.runsCommands == false;
+    };
+    if (!workload.object.spec.command.empty() && !std::ranges::all_of(names, is_model)) std::erase_if(names, is_model);
+    return names;
+}
+
 // Nodes that are in the same sets are of one kind; a contract's set is the kinds in it. Most contracts name the same
 // nodes as many others.
 void refresh_kinds(Core::State& state, const std::vector<Key>& waiting) {
@@ -358,7 +369,7 @@ void refresh_kinds(Core::State& state, const std::vector<Key>& waiting) {
         if (workload.eligible_for == state.generation) continue;
         workload.eligible_for = state.generation;
         const auto [set, fresh] = state.eligible_sets.try_emplace(
-            workload.contract->nodes, static_cast<std::uint32_t>(state.eligible_sets.size()));
+            nodes_for(state, workload), static_cast<std::uint32_t>(state.eligible_sets.size()));
         workload.eligible = set->second;
         state.kinds_stale = state.kinds_stale || fresh;
     }

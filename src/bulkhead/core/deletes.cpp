@@ -76,11 +76,7 @@ void delete_workload(Turn& turn, WorkloadRun& workload) {
         end_lease(turn, turn.state.leases.at(workload.lease), "its workload was deleted");
         return;
     }
-    turn.rows.push_back({.table = Table::workload, .key = workload.key, .erased = true});
-    turn.changed_workloads.erase(workload.key);
-    turn.state.pending.erase(workload.key);
-    turn.state.forget_name(workload.object);
-    turn.state.workloads.erase(workload.key);
+    erase_workload(turn, workload);
 }
 
 }  // namespace

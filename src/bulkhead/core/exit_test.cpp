@@ -43,8 +43,9 @@ protected:
         for (const auto& [name, node] : plane.nodes) count += node->model.running().size();
         return count;
     }
-    void expect_finished(std::int64_t with) {
-        EXPECT_EQ(status().phase, WorkloadPhase::finished);
+    void expect_over(std::int64_t with) {
+        const WorkloadPhase phase = with == 0 ? WorkloadPhase::finished : WorkloadPhase::failed;
+        EXPECT_EQ(status().phase, phase);
         EXPECT_EQ(status().exitStatus, with);
         EXPECT_EQ(status().lease, "");
         EXPECT_EQ(running(), 0u);
@@ -53,7 +54,7 @@ protected:
         plane.restart(2);
         for (const auto& [name, node] : plane.nodes) plane.hello(name);
         plane.settle(200);
-        EXPECT_EQ(status().phase, WorkloadPhase::finished) << "it is not run again";
+        EXPECT_EQ(status().phase, phase) << "it is not run again";
         EXPECT_EQ(status().exitStatus, with);
         EXPECT_EQ(plane.logged("leased"), 1);
     }
@@ -67,14 +68,14 @@ TEST_F(Exit, a_command_that_ended_well_finishes_its_workload) {
     submit(1);
     ends(on[0], 0, "loss 0.1\n");
     EXPECT_EQ(status().output, "loss 0.1\n");
-    expect_finished(0);
+    expect_over(0);
 }
 
-TEST_F(Exit, a_command_that_failed_finishes_it_with_its_status) {
+TEST_F(Exit, a_command_that_failed_fails_it_with_its_status) {
     submit(1);
     ends(on[0], 137, "killed\x1b[2J");
     EXPECT_EQ(status().output, "killed?[2J") << "what a tenant prints is anybody's bytes";
-    expect_finished(137);
+    expect_over(137);
 }
 
 TEST_F(Exit, one_member_that_failed_ends_its_gang) {
@@ -85,7 +86,7 @@ TEST_F(Exit, one_member_that_failed_ends_its_gang) {
         plane.log, [](const std::string& payload) { return payload.find("lease-ending") != std::string::npos; });
     ASSERT_NE(ending, plane.log.end());
     EXPECT_THAT(*ending, HasSubstr("its command ended with status 3 on " + on[1]));
-    expect_finished(3);
+    expect_over(3);
 }
 
 TEST_F(Exit, a_gang_is_finished_when_all_of_it_has_ended_well) {
@@ -95,14 +96,14 @@ TEST_F(Exit, a_gang_is_finished_when_all_of_it_has_ended_well) {
     EXPECT_FALSE(status().exitStatus);
     EXPECT_EQ(running(), 2u) << "its part is kept until all of it is given back";
     ends(on[1], 0);
-    expect_finished(0);
+    expect_over(0);
 }
 
 TEST_F(Exit, the_last_of_a_gang_may_still_fail_it) {
     submit(2);
     ends(on[0], 0);
     ends(on[1], 9);
-    expect_finished(9);
+    expect_over(9);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ std::string why_no_longer(Core::State& state, const std::vector<Key>& nodes) {
         NodeRun& node = found->second;
         const std::string& name = node.object.metadata.name;
         if (node.object.spec.unschedulable) return fmt::format("node {} was drained", name);
+        if (!node.unfit.empty()) return fmt::format("node {} cannot start anything", name);
         if (node.phase == NodePhase::fenced) return fmt::format("node {} is silent", name);
         if (has_unit_in(node, UnitState::held)) return fmt::format("a legal hold keeps units of node {}", name);
         if (has_unit_in(node, UnitState::quarantined))

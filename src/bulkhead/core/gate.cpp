@@ -150,6 +150,7 @@ Release release_of(const Core::State& state, NodeRun& node, Key lease) {
 GpuNode shown(const Core::State& state, const NodeRun& node) {
     GpuNode object = node.object;
     object.status.phase = node.phase;
+    object.status.unfit = node.unfit;
     const auto lease_name = [&](const Unit& unit) -> std::string {
         if (unit.state != UnitState::in_use && unit.state != UnitState::reserved) return {};
         const auto found = state.leases.find(unit.lease);

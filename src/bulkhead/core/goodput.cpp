@@ -36,6 +36,8 @@ std::vector<GpuTime> divide_time(const GpuLeaseStatus& status, const evidence::R
     if (closing.detail.contains("exit-status")) {
         const bool good = says(closing, "exit-status", "0");
         add(good ? Fate::kept : Fate::failed, Knowledge::measurement, ran);
+    } else if (closing.detail.contains("failure")) {
+        add(Fate::failed, Knowledge::measurement, ran);
     } else if (closing.detail.contains("lost-gpu-ms")) {
         const bool saved = says(closing, "lost-basis", "saved");
         const Knowledge kind = saved ? Knowledge::measurement : Knowledge::estimate;
@@ -61,6 +63,8 @@ EndCause cause_of_end(std::string_view why) {
         {"moved: ", EndCause::moved},
         {"its workload was deleted", EndCause::owner},
         {"its command ended", EndCause::owner},
+        {"its command could not be started", EndCause::owner},
+        {"its activeDeadline", EndCause::owner},
         {"its node is drained", EndCause::drained},
         {"its tenant is frozen", EndCause::policy},
         {"it may no longer be where", EndCause::policy},

@@ -115,8 +115,11 @@ void count_lost_work(Turn& turn, const LeaseRun& lease, evidence::Record& record
     const auto found = turn.state.workloads.find(lease.workload);
     if (found == turn.state.workloads.end() || !status.activeAt || !status.endedAt) return;
     GpuWorkload& workload = found->second.object;
-    if (workload.status->exitStatus) record.detail["exit-status"] = std::to_string(*workload.status->exitStatus);
-    if (workload.status->deleting || workload.status->exitStatus) return;
+    if (status.exitStatus) record.detail["exit-status"] = std::to_string(*status.exitStatus);
+    if (status.reason && is_fault_of_work(*status.reason)) record.detail["failure"] = word(*status.reason);
+    if (workload.status->deleting || workload.status->is_over() || status.exitStatus ||
+        record.detail.contains("failure"))
+        return;
     WorkHistory& history = workload.status->history;
     ++history.interruptions;
     const bool hook = workload.spec.checkpoint.has_value();
@@ -151,7 +154,7 @@ void count_lost_work(Turn& turn, const LeaseRun& lease, evidence::Record& record
                                                            failed->words.substr(0, failed->words.find('\n')))
                                              : "a node ended without saving";
     }
-    const std::int64_t lost_gpu_ms = lost_ms * status.gpus.units / gpu_unit;
+    const std::int64_t lost_gpu_ms = gpu_time(status.gpus, {lost_ms}).ms;
     history.lost.ms += lost_gpu_ms;
     record.detail["lost-gpu-ms"] = std::to_string(lost_gpu_ms);
     record.detail["lost-why"] = basis;
@@ -163,6 +166,7 @@ void close(Turn& turn, LeaseRun& lease) {
     advance(lease, LeaseEvent::all_settled);
     evidence::Record record = about(lease, evidence::RecordKind::lease_closed);
     count_lost_work(turn, lease, record);
+    note_attempt(turn, lease);
     if (turn.state.settings.planted != Planted::forget_log_entry) turn.log(std::move(record));
     for (const Part& part : lease.parts)
         if (const auto node = turn.state.nodes.find(part.node); node != turn.state.nodes.end()) {
@@ -174,26 +178,8 @@ void close(Turn& turn, LeaseRun& lease) {
     turn.rows.push_back({.table = Table::lease, .key = lease.key, .erased = true});
     turn.changed_leases.erase(lease.key);
     const auto workload = turn.state.workloads.find(lease.workload);
-    if (workload != turn.state.workloads.end() && workload->second.lease == lease.key) {
-        WorkloadRun& run = workload->second;
-        run.lease = 0;
-        if (run.object.status->deleting) {
-            turn.rows.push_back({.table = Table::workload, .key = run.key, .erased = true});
-            turn.changed_workloads.erase(run.key);
-            turn.state.forget_name(run.object);
-            turn.state.pending.erase(run.key);
-            turn.state.workloads.erase(workload);
-        } else if (run.object.status->exitStatus) {
-            run.object.status->phase = WorkloadPhase::finished;
-            run.object.status->since = turn.now;
-            run.object.status->lease.clear();
-            turn.changed_workloads.insert(run.key);
-        } else {
-            move_on(*run.object.status, {.phase = WorkloadPhase::pending, .since = turn.now});
-            turn.state.pending.insert(run.key);
-            turn.changed_workloads.insert(run.key);
-        }
-    }
+    if (workload != turn.state.workloads.end() && workload->second.lease == lease.key)
+        settle_workload(turn, workload->second, lease);
     turn.state.cycle_wanted = true;
     turn.state.leases.erase(lease.key);
 }
@@ -202,6 +188,7 @@ void close(Turn& turn, LeaseRun& lease) {
 
 void move_on(GpuWorkloadStatus& status, GpuWorkloadStatus next) {
     next.history = std::move(status.history);
+    if (!next.failure) next.failure = std::move(status.failure);
     status = std::move(next);
 }
 
@@ -217,7 +204,7 @@ bool comes_back(const Core::State& state, const LeaseRun& lease) {
     const auto tenant = state.tenants.find(lease.object.spec.tenant);
     const bool frozen = tenant != state.tenants.end() && tenant->second.object.status &&
                         tenant->second.object.status->phase == TenantPhase::frozen;
-    return !status.deleting && !status.exitStatus && !frozen;
+    return !status.deleting && !status.is_over() && !frozen;
 }
 
 // Every node of a gang runs the command, with an equal part of what all its tasks may have of their hosts, and is told
@@ -317,6 +304,7 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     const std::int64_t asked = workload.object.spec.tasks, got = *spec.tasks;
     const Gpus gpus{(contract.gpus.units * got + asked - 1) / asked};
     lease.object.status = GpuLeaseStatus{.phase = LeasePhase::preparing, .gpus = gpus, .boundAt = turn.now};
+    lease.object.status->attempt = workload.object.status->history.starts;
     lease.object.status->metered = metered_of(state, contract, spec);
     give_ports(turn, lease);
     disclose_fences(turn, lease);
@@ -419,7 +407,7 @@ void abandon_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
     const auto workload = turn.state.workloads.find(lease.workload);
     const bool its = workload != turn.state.workloads.end() && workload->second.lease == lease.key;
     // It waits for the lease, however long that takes; or it has ended, and is not run again.
-    if (!its || workload->second.object.status->deleting || workload->second.object.status->exitStatus)
+    if (!its || workload->second.object.status->deleting || workload->second.object.status->is_over())
         return end_lease(turn, lease, why);
     WorkloadRun& run = workload->second;
     run.lease = 0;  // first: nodes that still answer save nothing that would come too late
@@ -482,7 +470,11 @@ void on_exit(Turn& turn, LeaseRun& lease, const NodeRun& node, const LeaseReport
     if (status == 0 && !all) return;
     if (lease.object.status->phase == LeasePhase::ending) return;
     GpuWorkloadStatus& of = *workload->second.object.status;
-    of.exitStatus = status;
+    lease.object.status->exitStatus = status;
+    if (status == 0)
+        of.exitStatus = status;
+    else
+        fail_work(turn, workload->second, &lease, failed_command(status, node.object.metadata.name));
     const auto kept =
         static_cast<std::size_t>(std::clamp<std::int64_t>(report.printed.out_kept, 0, std::ssize(report.output)));
     of.output = legible(std::string_view{report.output}.substr(0, kept));
@@ -516,6 +508,8 @@ void activate(Turn& turn, LeaseRun& lease) {
     WorkloadRun& workload = state.workloads.at(lease.workload);
     workload.object.status->phase = WorkloadPhase::running;
     workload.setbacks = 0;
+    if (!workload.object.status->history.startedAt) workload.object.status->history.startedAt = turn.now;
+    watch_time_of(state, workload);
     workload.object.status->since = turn.now;
     turn.changed_workloads.insert(workload.key);
 }
@@ -534,25 +528,15 @@ void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report) {
     Part* part = part_on(lease, node.key);
     if (part == nullptr) return;
     GpuLeaseStatus& status = *lease.object.status;
-    const bool stopped_before = part->phase == PartPhase::stopped;
-    if (stopped_before) return;  // whatever else arrives late, it was before it stopped
+    const PartPhase before = part->phase;
+    if (before == PartPhase::stopped) return;  // whatever else arrives late, it was before it stopped
     part->phase = report.phase;
     switch (report.phase) {
         case PartPhase::preparing:
             break;
         case PartPhase::refused:
         case PartPhase::failed:
-            if (const auto workload = state.workloads.find(lease.workload); workload != state.workloads.end()) {
-                WorkloadRun& run = workload->second;
-                run.setbacks = std::min<std::int64_t>(run.setbacks + 1, 6);
-                run.not_before = turn.now + Duration{10'000 * (std::int64_t{1} << run.setbacks)};
-            }
-            if (status.phase != LeasePhase::ending)
-                end_lease(
-                    turn, lease,
-                    fmt::format("node {} could not prepare or keep it: {}", node.object.metadata.name, report.why));
-            // While it ends, its release is given again with everything else that nobody answered: a node that cannot
-            // stop it is not asked as fast as it can say so.
+            on_part_failed(turn, lease, node, report, before);
             break;
         case PartPhase::prepared:
         case PartPhase::running:  // before we knew that it was prepared: from before a restore

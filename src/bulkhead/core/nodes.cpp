@@ -122,6 +122,7 @@ void take_inventory(Turn& turn, NodeRun& node, GpuNodeStatus inventory) {
             }
     inventory.host.reset();
     inventory.phase.reset();
+    inventory.unfit.clear();
     for (NodeDrive& drive : inventory.drives) drive.state = CleanState{}, drive.lease.clear(), drive.why.clear();
     for (NodeFunction& function : inventory.functions) function.state = CleanState{}, function.lease.clear();
     inventory.observedAt = node.object.status.observedAt;
@@ -215,6 +216,11 @@ void reconcile_leases(Turn& turn, NodeRun& node, const Hello& hello) {
     for (const KnownLease& known : hello.leases) {
         told.insert(known.lease);
         const auto ours = turn.state.leases.find(known.lease);
+        // Why it failed, and by whose fault, is in a report that follows, or comes when its order is given again.
+        if (known.phase == PartPhase::failed && node.protocol >= agent_protocol_fault &&
+            ours != turn.state.leases.end() && ours->second.object.status->phase != LeasePhase::ending &&
+            part_on(ours->second, node.key) != nullptr)
+            continue;
         if (ours != turn.state.leases.end() && part_on(ours->second, node.key) != nullptr)
             on_lease_report(turn, node,
                             {.lease = known.lease, .phase = known.phase, .why = "as told when it came back"});

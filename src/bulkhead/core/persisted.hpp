@@ -2,6 +2,7 @@
 // with any SQLite shell.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,50 @@ struct FabricRow {
         field("former", &FabricRow::former, "Functions still have it, or may; nothing new is made of it.");
     }
     friend bool operator==(const FabricRow&, const FabricRow&) = default;
+};
+
+// How a run of a workload ended.
+enum class HistoryState : std::uint8_t {
+    finished,     // its command ended with status 0
+    failed,       // by its own fault; it may have been tried again
+    interrupted,  // it was stopped by no fault of its own, to be run again
+    cancelled,    // its workload was deleted
+};
+constexpr auto words(HistoryState) { return std::to_array<Words>({"finished", "failed", "interrupted", "cancelled"}); }
+
+// Table history: one run of a workload that has ended, by its lease; or work that ended without one. Kept for as long
+// as the fleet's policy says.
+struct HistoryRow {
+    std::string lease, tenant, workload, submittedBy;
+    std::optional<Instant> submittedAt, startedAt;
+    Instant endedAt;
+    std::vector<std::string> nodes;
+    Gpus gpus;
+    Duration gpuTime;
+    std::int64_t attempt = 0;
+    HistoryState state{};
+    std::optional<FailureReason> reason;
+    std::optional<std::int64_t> exitStatus;
+    std::string says;
+
+    static constexpr void describe(auto&& field) {
+        field("lease", &HistoryRow::lease, "The lease; empty: it ended without one.");
+        field("tenant", &HistoryRow::tenant, "Whose work it was.", Rule{.required = true});
+        field("workload", &HistoryRow::workload, "Which.", Rule{.required = true});
+        field("submittedBy", &HistoryRow::submittedBy, "Who applied it.");
+        field("submittedAt", &HistoryRow::submittedAt, "When it was first applied.");
+        field("startedAt", &HistoryRow::startedAt, "When all of it could start; absent: it never could.");
+        field("endedAt", &HistoryRow::endedAt, "When it was asked to end.", Rule{.required = true});
+        field("nodes", &HistoryRow::nodes, "Where it was.");
+        field("gpus", &HistoryRow::gpus, "How much of GPUs it held.");
+        field("gpuTime", &HistoryRow::gpuTime, "For how long, as time of one GPU.");
+        field("attempt", &HistoryRow::attempt, "Which of its workload's runs, from 1.");
+        field("state", &HistoryRow::state, "How it ended.", Rule{.required = true});
+        field("reason", &HistoryRow::reason, "Why it ended before its work was done.");
+        field("exitStatus", &HistoryRow::exitStatus, "How its command ended, where it did.");
+        field("says", &HistoryRow::says, "The same in words.");
+    }
+    friend bool operator==(const HistoryRow&, const HistoryRow&) = default;
 };
 
 }  // namespace bulkhead

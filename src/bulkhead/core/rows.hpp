@@ -26,11 +26,12 @@ enum class Table : std::uint8_t {
     usage,
     token,
     standing,
-    fabric
+    fabric,
+    history
 };
 constexpr auto words(Table) {
     return std::to_array<std::string_view>({"policy", "tenant_class", "tenant", "workload", "node", "lease", "gate",
-                                            "signing_key", "usage", "token", "standing", "fabric"});
+                                            "signing_key", "usage", "token", "standing", "fabric", "history"});
 }
 
 struct Row {

@@ -3,8 +3,8 @@
 // lease), gate.cpp (units and orders to wipe them), unit_reports.cpp (what nodes say of them), hold.cpp (what is kept),
 // drains.cpp (GPUs that take nobody new), out_of_use.cpp (why drives are quarantined), nodes.cpp (sessions, reports,
 // silence), certificates.cpp (which of a node's are good), fabric_tests.cpp (what its own attacks on its fences found),
-// cycle.cpp (placing work), freeing.cpp (room that is being freed), answers.cpp (questions), permitted.cpp (who may do
-// what to whose).
+// cycle.cpp (placing work), freeing.cpp (room that is being freed), failures.cpp (work that fails, and the history),
+// answers.cpp (questions), permitted.cpp (who may do what to whose).
 #pragma once
 
 #include <fmt/core.h>
@@ -76,6 +76,7 @@ struct NodeRun {
     KeyRow signing;
     std::optional<evidence::PublicKey> public_key;
     std::vector<Device> gpus, drives, functions;
+    std::string unfit;                    // why it drained itself: a start of its own failed; until it is undrained
     std::vector<std::uint8_t> closeness;  // of functions to GPUs, by the inventory (sched/nearness.hpp)
     Device host{.kind = UnitKind::host};
     std::set<std::string> host_used_by;
@@ -151,7 +152,9 @@ struct Core::State {
     std::map<std::string, Key, std::less<>> node_names, lease_names;
     std::map<std::pair<std::string, std::string>, Key> workload_names;  // by name, then tenant: a name is its tenant's
 
-    std::set<Key> pending;  // workloads without a lease
+    std::set<Key> pending;                     // workloads without a lease, that have not ended
+    std::set<std::pair<Instant, Key>> timers;  // when a workload is to be looked at: a deadline, a time to live
+    std::map<Key, Instant> ended;              // rows of the history, the oldest first
     std::set<Key> watched;  // active leases under compliance mode: whether it can be shown is followed
     std::map<std::pair<std::string, std::string>, std::string> corrections;  // by lease and id: what each says
     std::vector<sched::Promise> promises;  // room that is kept for workloads, by their keys
@@ -328,6 +331,28 @@ void abandon_lease(Turn& turn, LeaseRun& lease, const std::string& why);  // and
 void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report);
 void settle_lease(Turn& turn, Key lease);
 Part* part_on(LeaseRun& lease, Key node);
+
+// failures.cpp
+struct Failed {
+    FailureReason reason{};
+    std::string says;
+    std::optional<std::int64_t> exit_status;
+    std::string node;
+};
+// A run failed by the work's own fault: decides whether it is tried again. Before the lease is ended.
+void fail_work(Turn& turn, WorkloadRun& run, LeaseRun* lease, Failed failed);
+Failed failed_command(std::int64_t status, const std::string& node);
+Duration back_off_after(std::int64_t failures);
+// A node refused its part of a lease, or could not prepare, start or keep it; `before` is how far it was.
+void on_part_failed(Turn& turn, LeaseRun& lease, NodeRun& node, const LeaseReport& report, PartPhase before);
+void note_attempt(Turn& turn, const LeaseRun& lease);  // of a lease that closes: with its workload, and in the history
+void settle_workload(Turn& turn, WorkloadRun& run, const LeaseRun& closed);  // whose lease that was: over, or it waits
+void erase_workload(Turn& turn, WorkloadRun& run);
+void watch_time(Turn& turn);  // deadlines, times to live, the history's retention
+void watch_time_of(Core::State& state, const WorkloadRun& run);
+void take_up_workload(Core::State& state, WorkloadRun& run);  // after loading
+Result<> load_history(Core::State& state, const Row& row);
+Duration gpu_time(Gpus gpus, Duration time);  // as time of one GPU
 
 // nodes.cpp
 void on_hello(Turn& turn, const AgentHello& hello);

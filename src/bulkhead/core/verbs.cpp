@@ -27,6 +27,15 @@ void on_drain(Turn& turn, const command::Drain& wanted, Answer& answer) {
                   .node = wanted.node,
                   .detail = {{"drained", wanted.on ? "true" : "false"}}});
     }
+    if (!wanted.on && !node->unfit.empty()) {
+        turn.log({.kind = evidence::RecordKind::node_drained,
+                  .object = "GpuNode/" + wanted.node,
+                  .node = wanted.node,
+                  .detail = {{"drained", "false"}, {"was", node->unfit}}});
+        node->unfit.clear();
+        turn.changed_nodes.insert(node->key);
+        turn.state.fleet_stale.insert(node->key);
+    }
     if (wanted.on)
         for (const Key lease : std::set<Key>{node->leases})
             if (const auto found = turn.state.leases.find(lease); found != turn.state.leases.end())

@@ -46,6 +46,7 @@ constexpr OcsfRow ocsf_rows[] = {
     {RecordKind::lease_active, OcsfClass::entity_management, activity::other, "Activate", "Lease"},
     {RecordKind::lease_ending, OcsfClass::entity_management, activity::other, "End", "Lease"},
     {RecordKind::lease_closed, OcsfClass::entity_management, activity::erase, {}, "Lease"},
+    {RecordKind::workload_failed, OcsfClass::entity_management, activity::other, "Fail", "Workload"},
     {RecordKind::wiped, OcsfClass::entity_management, activity::other, "Sanitize", "Device"},
     {RecordKind::wipe_failed, OcsfClass::compliance_finding, activity::create, {}, {}},
     {RecordKind::quarantined, OcsfClass::entity_management, activity::other, "Quarantine", "Device"},

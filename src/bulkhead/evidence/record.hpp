@@ -62,6 +62,7 @@ enum class RecordKind : std::uint8_t {
     fabric_tested,    // a node attacked its own fences; its signed statement (fabric_statement.hpp) is the evidence
     lease_units,      // what a lease consists of, with its tenant by pseudonym; units_of() (lease_units.hpp) reads it
     bound_restarted,  // what was being freed for a workload can no longer serve it: the time it may take begins anew
+    workload_failed,  // a run of it failed by its own fault; the detail says why, and whether it is tried again
 };
 constexpr auto words(RecordKind) {
     return std::to_array<Words>({"applied",
@@ -107,7 +108,8 @@ constexpr auto words(RecordKind) {
                                  "log-key-rotated",
                                  "fabric-selftest",
                                  "lease-units",
-                                 "bound-restarted"});
+                                 "bound-restarted",
+                                 "workload-failed"});
 }
 
 struct Record {

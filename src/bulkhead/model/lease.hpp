@@ -160,6 +160,9 @@ struct GpuLeaseStatus {
     Gpus gpus;
     std::optional<Instant> boundAt, activeAt, endedAt;
     std::string why;
+    std::int64_t attempt = 0;
+    std::optional<FailureReason> reason;
+    std::optional<std::int64_t> exitStatus;
     std::vector<LeaseSaved> saved;
     std::optional<Metered> metered;
     std::vector<LeasedPort> ports;
@@ -172,6 +175,9 @@ struct GpuLeaseStatus {
         field("activeAt", &GpuLeaseStatus::activeAt, "When every node had verified its part: usage counts from here.");
         field("endedAt", &GpuLeaseStatus::endedAt, "When it was asked to end: usage counts to here.");
         field("why", &GpuLeaseStatus::why, "Why it ends.");
+        field("attempt", &GpuLeaseStatus::attempt, "Which run of its workload this is, from 1.");
+        field("reason", &GpuLeaseStatus::reason, "Of one that ends before its work is done: why, for programs.");
+        field("exitStatus", &GpuLeaseStatus::exitStatus, "How its command ended, where it did.");
         field("saved", &GpuLeaseStatus::saved, "Of one that was stopped to be run again: which nodes saved its work.");
         field("metered", &GpuLeaseStatus::metered, "What its bill will be made of.");
         field("ports", &GpuLeaseStatus::ports, "Who its virtual functions are on the fabric.");

@@ -207,15 +207,19 @@ struct GpuNodeStatus {
     std::vector<DetectedCapability> capabilities;
     std::vector<InstalledVersion> versions;
     std::optional<bool> profilingRestricted;
+    std::optional<bool> runsCommands;
     std::vector<NodeDrive> drives;
     std::vector<NodeFunction> functions;
     std::optional<NodeHost> host;
     std::optional<NodePhase> phase;
+    std::string unfit;
     std::vector<NodeFabricTest> fabricTests;
     std::optional<FabricTestRequest> fabricTestRequest;
 
     static constexpr void describe(auto&& field) {
         field("phase", &GpuNodeStatus::phase, "How far the control plane trusts what it knows of it.");
+        field("unfit", &GpuNodeStatus::unfit,
+              "Why it drained itself: a start of its own failed. Until `bulkhead undrain`; empty: it did not.");
         field("observedAt", &GpuNodeStatus::observedAt, "When the agent last reported.");
         field("gpus", &GpuNodeStatus::gpus, "The GPUs it has.");
         field("topology", &GpuNodeStatus::topology, "Where each GPU sits in the machine, and which are near it.");
@@ -227,6 +231,9 @@ struct GpuNodeStatus {
         field("versions", &GpuNodeStatus::versions, "Software that the version gate looks at.");
         field("profilingRestricted", &GpuNodeStatus::profilingRestricted,
               "Whether its driver keeps performance counters from whoever is not root; absent: it does not say.");
+        field("runsCommands", &GpuNodeStatus::runsCommands,
+              "Whether commands of workloads run on it; false: it is a model of a node, which takes work and runs "
+              "nothing. Absent: it does not say.");
         field("drives", &GpuNodeStatus::drives, "Its drives for tenants.");
         field("functions", &GpuNodeStatus::functions, "Its NICs' virtual functions for tenants.");
         field("host", &GpuNodeStatus::host, "The host itself.");

@@ -156,6 +156,7 @@ struct FleetPolicySpec {
     VersionGate versionGate;
     Duration evidenceMaxAge = Duration::hours(24);
     Duration checkpointAtMost{300'000};
+    Duration historyRetention = Duration::days(90);
     Pricing pricing;
     std::vector<RoleBinding> bindings;
     std::optional<FabricPolicy> fabric;
@@ -171,6 +172,8 @@ struct FleetPolicySpec {
         field("checkpointAtMost", &FleetPolicySpec::checkpointAtMost,
               "How long work may take to save itself while somebody waits for its GPUs.",
               Rule{.min = 1'000, .max = 3'600'000});
+        field("historyRetention", &FleetPolicySpec::historyRetention,
+              "How long ended workloads and leases stay in the history: 90d.", Rule{.min = 3'600'000});
         field("pricing", &FleetPolicySpec::pricing, "What time on GPUs costs, and compliance mode.");
         field("bindings", &FleetPolicySpec::bindings,
               "Who of the identity provider's people run, secure and audit the fleet; changed by a security-admin.");

@@ -148,10 +148,34 @@ enum class CleanState : std::uint8_t { available, in_use, sanitizing, quarantine
 constexpr auto words(CleanState) { return std::to_array<Words>({"available", "in_use", "sanitizing", "quarantined"}); }
 
 // Where a workload stands.
-enum class WorkloadPhase : std::uint8_t { pending, refused, starting, running, stopping, finished };
+enum class WorkloadPhase : std::uint8_t { pending, refused, starting, running, stopping, finished, failed };
 constexpr auto words(WorkloadPhase) {
-    return std::to_array<Words>({"pending", "refused", "starting", "running", "stopping", "finished"});
+    return std::to_array<Words>({"pending", "refused", "starting", "running", "stopping", "finished", "failed"});
 }
+
+// Whether work whose command failed is run again.
+enum class RestartPolicy : std::uint8_t { never, on_failure };
+constexpr auto words(RestartPolicy) { return std::to_array<Words>({"never", "on-failure"}); }
+
+// Why a run of a workload ended before its work was done. The last three are not the work's fault and do not count
+// against its backoffLimit.
+enum class FailureReason : std::uint8_t {
+    exited,                  // its command ended with another status than 0
+    killed,                  // its command was ended by a signal that the control plane did not ask for
+    program_not_found,       // the tier has no such program: 127
+    program_not_executable,  // the program may not be executed: 126
+    program_invalid,         // its variables, user or working directory cannot be used
+    start_failed,            // its part could not be prepared or started, and the node's own start works
+    deadline_exceeded,       // activeDeadline has passed
+    node_unfit,              // the node cannot start anything, not even its own test
+    node_refused,            // the node's own gate said no: nothing was done
+    interrupted,             // evicted, drained, frozen, a device or a node was lost
+};
+constexpr auto words(FailureReason) {
+    return std::to_array<Words>({"exited", "killed", "program-not-found", "program-not-executable", "program-invalid",
+                                 "start-failed", "deadline-exceeded", "node-unfit", "node-refused", "interrupted"});
+}
+constexpr bool is_fault_of_work(FailureReason reason) { return reason < FailureReason::node_unfit; }
 
 // Where a lease stands.
 enum class LeasePhase : std::uint8_t { preparing, active, ending, closed };

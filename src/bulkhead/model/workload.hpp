@@ -156,6 +156,10 @@ struct GpuWorkloadSpec {
     std::vector<std::string> command;
     std::vector<std::string> environment;
     std::optional<VmRequest> vm;
+    RestartPolicy restartPolicy = RestartPolicy::never;
+    std::int64_t backoffLimit = 6;
+    std::optional<Duration> activeDeadline;
+    std::optional<Duration> ttlAfterFinished;
 
     static constexpr void describe(auto&& field) {
         field("tenant", &GpuWorkloadSpec::tenant, "Who owns the work.", Rule{.required = true, .format = Format::name});
@@ -187,19 +191,89 @@ struct GpuWorkloadSpec {
             "lease holds its GPUs until it is deleted.");
         field("environment", &GpuWorkloadSpec::environment, "Variables for the command: NAME=value.");
         field("vm", &GpuWorkloadSpec::vm, "Of work in tier vm: what its machine boots.");
+        field("restartPolicy", &GpuWorkloadSpec::restartPolicy,
+              "Whether it is run again when its command fails: never, or on-failure. A start that failed before any of "
+              "its code ran is tried again under both.");
+        field("backoffLimit", &GpuWorkloadSpec::backoffLimit,
+              "How often it is tried again after failures of its own, first after 10 s, then 20 s, 40 s, up to 6 min. "
+              "Evictions, drains and lost nodes do not count.",
+              Rule{.min = 0, .max = 1000});
+        field("activeDeadline", &GpuWorkloadSpec::activeDeadline,
+              "How long after its first start it may take in all, with retries and interruptions; then it fails: 2h.",
+              Rule{.min = 1'000});
+        field("ttlAfterFinished", &GpuWorkloadSpec::ttlAfterFinished,
+              "How long it is kept after it finished or failed; then it is deleted, and the history keeps it: 1d. "
+              "Default: until it is deleted.",
+              Rule{.min = 0});
     }
     friend bool operator==(const GpuWorkloadSpec&, const GpuWorkloadSpec&) = default;
 };
 
+// One run of a workload that has ended.
+struct WorkAttempt {
+    std::int64_t attempt = 0;
+    std::string lease;
+    std::vector<std::string> nodes;
+    std::optional<Instant> startedAt, endedAt;
+    std::optional<FailureReason> reason;
+    std::optional<std::int64_t> exitStatus;
+    std::string says;
+
+    static constexpr void describe(auto&& field) {
+        field("attempt", &WorkAttempt::attempt, "Which of its runs, from 1.", Rule{.required = true});
+        field("lease", &WorkAttempt::lease, "Its lease.");
+        field("nodes", &WorkAttempt::nodes, "Where it was.");
+        field("startedAt", &WorkAttempt::startedAt, "When all of it could start; absent: it never could.");
+        field("endedAt", &WorkAttempt::endedAt, "When it was asked to end.");
+        field("reason", &WorkAttempt::reason, "Why it ended before its work was done; absent: it ended well.");
+        field("exitStatus", &WorkAttempt::exitStatus, "How its command ended, where it did.");
+        field("says", &WorkAttempt::says, "The same in words.");
+    }
+    friend bool operator==(const WorkAttempt&, const WorkAttempt&) = default;
+};
+inline constexpr std::size_t attempts_kept_max = 10;  // the newest
+
+// The last failure that was the work's own. `final`: it is not tried again.
+struct WorkFailure {
+    FailureReason reason{};
+    std::string says, next;
+    std::optional<std::int64_t> exitStatus;
+    std::string node;
+    std::int64_t attempt = 0;
+    bool final = false;
+
+    static constexpr void describe(auto&& field) {
+        field("reason", &WorkFailure::reason, "Why, for programs.", Rule{.required = true});
+        field("says", &WorkFailure::says, "Why, in words.");
+        field("next", &WorkFailure::next, "What to do.");
+        field("exitStatus", &WorkFailure::exitStatus,
+              "How its command ended, as a shell says it; 127: there is no such program, 126: it may not be executed.");
+        field("node", &WorkFailure::node, "Where.");
+        field("attempt", &WorkFailure::attempt, "In which of its runs, from 1.");
+        field("final", &WorkFailure::final, "Whether that was the end of it; else it is tried again.");
+    }
+    friend bool operator==(const WorkFailure&, const WorkFailure&) = default;
+};
+
 // What it went through before the lease it has or waits for.
 struct WorkHistory {
+    std::optional<Instant> submittedAt, startedAt, retryAt;
+    std::string submittedBy;
     std::int64_t starts = 0;
     std::int64_t interruptions = 0;
+    std::int64_t failures = 0;
+    std::vector<WorkAttempt> attempts;
     std::optional<Instant> savedAt;
     std::vector<std::string> saved;
     Duration lost;
 
     static constexpr void describe(auto&& field) {
+        field("submittedAt", &WorkHistory::submittedAt, "When it was first applied.");
+        field("submittedBy", &WorkHistory::submittedBy, "By whom.");
+        field("startedAt", &WorkHistory::startedAt, "When it first ran: activeDeadline counts from here.");
+        field("failures", &WorkHistory::failures, "How often it failed by its own fault: backoffLimit counts these.");
+        field("retryAt", &WorkHistory::retryAt, "After a failure: it is not tried again before.");
+        field("attempts", &WorkHistory::attempts, "Its last runs that have ended, ten at most, the newest last.");
         field("starts", &WorkHistory::starts, "How many leases it was given, the present one among them.");
         field("interruptions", &WorkHistory::interruptions, "How often it was stopped while it ran, to be run again.");
         field("savedAt", &WorkHistory::savedAt, "When its work was last saved on every node of it.");
@@ -229,9 +303,13 @@ struct GpuWorkloadStatus {
     std::vector<std::string> reasons;
     bool deleting = false;
     std::optional<std::int64_t> exitStatus;
+    std::optional<WorkFailure> failure;
     std::string output;
     WorkPrinted printed;
     WorkHistory history;
+
+    // It has ended, well or not, and is not run again; its lease may still be closing.
+    bool is_over() const { return exitStatus || (failure && failure->final); }
 
     static constexpr void describe(auto&& field) {
         field("phase", &GpuWorkloadStatus::phase, "Where it stands.");
@@ -241,6 +319,7 @@ struct GpuWorkloadStatus {
         field("deleting", &GpuWorkloadStatus::deleting, "Deleted; it goes when its lease is closed.");
         field("exitStatus", &GpuWorkloadStatus::exitStatus,
               "How its command ended, as a shell says it: 128 and the signal for one that was killed.");
+        field("failure", &GpuWorkloadStatus::failure, "Its last failure, and whether that was the end of it.");
         field("output", &GpuWorkloadStatus::output, "The end of what its command printed.");
         field("printed", &GpuWorkloadStatus::printed, "How much its command printed.");
         field("history", &GpuWorkloadStatus::history, "What it went through before.");

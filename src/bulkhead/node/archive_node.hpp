@@ -37,6 +37,7 @@ void fields(auto& a, Of<Printed> auto& v) { a(v.out, v.err, v.out_kept); }
 void fields(auto& a, Of<LeaseReport> auto& v) {
     a(v.lease, v.phase, v.why, v.exit_status, v.output);
     a.since(4, v.printed, v.saved);
+    a.since(7, v.fault);
 }
 void fields(auto& a, Of<WipeReport> auto& v) {
     a(v.kind, v.device, v.start, v.size, v.ticket, v.verified, v.stale, v.why, v.evidence);
@@ -50,6 +51,7 @@ void fields(auto& a, Of<Report> auto& v) { a(v.number, v.what); }
 void fields(auto& a, Of<Ledger::Lease> auto& v) {
     a(v.order, v.phase, v.why, v.starting, v.release);
     a.since(4, v.saved);
+    a.since(7, v.fault);
 }
 void fields(auto& a, Of<Ledger::Unit> auto& v) { a(v.clean, v.ticket); }
 void fields(auto& a, Of<Ledger::Wipe> auto& v) {

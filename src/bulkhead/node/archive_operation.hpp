@@ -25,7 +25,7 @@ void fields(auto& a, Of<Operation> auto& v) { a(v.number, v.what); }
 void fields(auto& a, Of<OperationResult> auto& v) {
     a(v.number, v.ok, v.why, v.untouched, v.device_identity, v.model, v.board, v.serial, v.driver, v.vbios, v.method,
       v.bytes, v.bytes_residue, v.bytes_found, v.bytes_unreachable, v.unreachable, v.digest, v.saved, v.grade,
-      v.firmware, v.command, v.status, v.skipped, v.samples, v.claim);
+      v.firmware, v.command, v.status, v.skipped, v.samples, v.claim, v.fault);
 }
 void fields(auto& a, Of<TenantExit> auto& v) { a(v.lease, v.status, v.output, v.printed); }
 void fields(auto& a, Of<OutputPlace> auto& v) { a(v.lease, v.errors, v.from); }

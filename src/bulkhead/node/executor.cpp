@@ -43,7 +43,10 @@ void Executor::report(Outcome& out, decltype(Report::what) what) {
 
 void Executor::report_phase(Outcome& out, Key lease) {
     if (const auto known = ledger_.leases.find(lease); known != ledger_.leases.end())
-        return report(out, LeaseReport{lease, known->second.phase, known->second.why});
+        return report(
+            out,
+            LeaseReport{
+                .lease = lease, .phase = known->second.phase, .why = known->second.why, .fault = known->second.fault});
     if (const auto closed = ledger_.closed_as(lease))
         return report(out, LeaseReport{lease, *closed, "the lease is over on this node"});
     report(out, LeaseReport{lease, PartPhase::refused, "the lease is not prepared on this node"});
@@ -77,7 +80,7 @@ void Executor::host_restarted(Outcome& out) {
     std::vector<Key> lost;
     for (const auto& [key, lease] : ledger_.leases)
         if (!lease.release && lease.phase != PartPhase::failed) lost.push_back(key);
-    for (const Key key : lost) fail_lease(out, key, "the host was restarted");
+    for (const Key key : lost) fail_lease(out, key, {"the host was restarted", PartFault::interrupted});
 }
 
 Outcome Executor::on_order(Instant now, const Order& order) {
@@ -189,7 +192,8 @@ Outcome Executor::on_fault(Instant now, const FaultReport& fault) {
             units, [&](UnitId unit) { return unit.kind == device.kind && unit.device == device.device; });
         if (has_it && !lease.release && lease.phase != PartPhase::failed) broken.push_back(key);
     }
-    for (const Key key : broken) fail_lease(out, key, fmt::format("{}: {}", print(device), fault.why));
+    for (const Key key : broken)
+        fail_lease(out, key, {fmt::format("{}: {}", print(device), fault.why), PartFault::interrupted});
     pump(now, out);
     return out;
 }

@@ -176,8 +176,12 @@ private:
     bool is_shared(Key key, const DestroyInstance& instance) const;
     bool finish(Outcome& out, Key key);
     void step_answered(Outcome& out, const Flight& flight, const OperationResult& result);
-    void fail_step(Outcome& out, Key key, std::size_t index, const std::string& why);
-    void fail_lease(Outcome& out, Key key, const std::string& why);
+    struct Why {
+        std::string words;
+        PartFault fault = PartFault::start;
+    };
+    void fail_step(Outcome& out, Key key, std::size_t index, const Why& why);
+    void fail_lease(Outcome& out, Key key, const Why& why);
     void fail_release(Outcome& out, Key key, const std::string& why);
 
     void take_wipe(Outcome& out, const WipeTask& task);

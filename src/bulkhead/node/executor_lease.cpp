@@ -59,7 +59,7 @@ bool Executor::pump_lease(Instant now, Outcome& out, Key key) {
     if (const Flight* reboot = flight_at(host_place)) {
         if (!reboot->given_up) return false;  // the host is going down, or has just come up
         const std::string why = "the host has not answered since it was told to reboot";
-        lease->second.release ? fail_release(out, key, why) : fail_lease(out, key, why);
+        lease->second.release ? fail_release(out, key, why) : fail_lease(out, key, {why, PartFault::interrupted});
         return true;
     }
     const auto [work, fresh] = work_.try_emplace(key);
@@ -76,7 +76,7 @@ bool Executor::begin_steps(Instant now, Outcome& out, Key key) {
         const Place place = place_of(step.what);
         if (const Flight* flight = flight_at(place)) {
             if (!flight->given_up) continue;  // its turn comes
-            fail_step(out, key, i, "an earlier operation on it has not answered");
+            fail_step(out, key, i, {"an earlier operation on it has not answered"});
             moved = true;
             if (!work_.contains(key)) return true;
             continue;
@@ -123,7 +123,7 @@ bool Executor::finish(Outcome& out, Key key) {
     switch (work.aim) {
         case Work::Aim::prepare:
             work_.erase(found);
-            add(out, journal::LeaseMoved{key, PartPhase::prepared, {}});
+            add(out, journal::LeaseMoved{key, PartPhase::prepared});
             report(out, LeaseReport{key, PartPhase::prepared, {}});
             break;
         case Work::Aim::start:
@@ -172,23 +172,26 @@ void Executor::step_answered(Outcome& out, const Flight& flight, const Operation
     if (result.ok)
         step->state = Step::State::done;
     else
-        fail_step(out, flight.lease, static_cast<std::size_t>(step - steps.begin()), result.why);
+        fail_step(out, flight.lease, static_cast<std::size_t>(step - steps.begin()),
+                  {result.why, result.fault == PartFault::none ? PartFault::start : result.fault});
 }
 
-void Executor::fail_step(Outcome& out, Key key, std::size_t index, const std::string& why) {
+void Executor::fail_step(Outcome& out, Key key, std::size_t index, const Why& why) {
     Work& work = work_.at(key);
     Step& step = work.steps[index];
     const Place place = place_of(step.what);
     switch (work.aim) {
         case Work::Aim::prepare:
-            return fail_lease(out, key, fmt::format("{} could not be made ready: {}", print(place.device), why));
+            return fail_lease(
+                out, key, {fmt::format("{} could not be made ready: {}", print(place.device), why.words), why.fault});
         case Work::Aim::start:
-            return fail_lease(out, key, fmt::format("the tenant's code could not be started: {}", why));
+            return fail_lease(out, key,
+                              {fmt::format("the tenant's code could not be started: {}", why.words), why.fault});
         case Work::Aim::stop:
-            return fail_release(out, key, fmt::format("the tenant's code could not be stopped: {}", why));
+            return fail_release(out, key, fmt::format("the tenant's code could not be stopped: {}", why.words));
         case Work::Aim::take_apart: {
             // The tenant is gone, so the rest of the lease goes on; this device must be looked at.
-            const std::string said = fmt::format("{} could not be taken apart: {}", print(place.device), why);
+            const std::string said = fmt::format("{} could not be taken apart: {}", print(place.device), why.words);
             step.state = Step::State::done;
             work.stuck[place.device] = said;
             add(out, journal::DeviceFaulty{place.device, said});
@@ -198,17 +201,17 @@ void Executor::fail_step(Outcome& out, Key key, std::size_t index, const std::st
     }
 }
 
-void Executor::fail_lease(Outcome& out, Key key, const std::string& why) {
+void Executor::fail_lease(Outcome& out, Key key, const Why& why) {
     work_.erase(key);
-    add(out, journal::LeaseMoved{key, PartPhase::failed, why});
-    report(out, LeaseReport{key, PartPhase::failed, why});
+    add(out, journal::LeaseMoved{key, PartPhase::failed, why.words, why.fault});
+    report(out, LeaseReport{.lease = key, .phase = PartPhase::failed, .why = why.words, .fault = why.fault});
 }
 
 // While its code may still run, nothing of it is wiped: it would be dirty again at once. The lease stays, its units
 // stay in use, and the release can be ordered again.
 void Executor::fail_release(Outcome& out, Key key, const std::string& why) {
     const Release release = *ledger_.leases.at(key).release;
-    fail_lease(out, key, why);
+    fail_lease(out, key, {why});
     for (const WipeTask& task : release.wipes) refuse_wipe(out, task, why);
 }
 

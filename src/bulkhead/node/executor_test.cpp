@@ -290,7 +290,10 @@ TEST(Executor, a_gpu_that_falls_off_the_bus_fails_its_leases) {
     rig.order(spared);
     rig.carry(rig.executor->on_fault(rig.now, {UnitKind::memory, 0, "Xid 79"}));
     EXPECT_EQ(rig.last<FaultReport>().why, "Xid 79");
-    EXPECT_EQ(rig.last<LeaseReport>(), (LeaseReport{hit.lease, PartPhase::failed, "gpu0: Xid 79"}));
+    EXPECT_EQ(
+        rig.last<LeaseReport>(),
+        (LeaseReport{
+            .lease = hit.lease, .phase = PartPhase::failed, .why = "gpu0: Xid 79", .fault = PartFault::interrupted}));
     EXPECT_EQ(rig.executor->ledger().leases.at(spared.lease).phase, PartPhase::prepared);
     rig.order(rig.half(0));
     EXPECT_EQ(rig.phase(), PartPhase::refused);
@@ -372,7 +375,10 @@ TEST(Executor, leases_do_not_survive_a_restart_of_the_host) {
     rig.order(Start{lease.lease});
     rig.model.crash_host();
     rig.restart();
-    EXPECT_EQ(rig.last<LeaseReport>(), (LeaseReport{lease.lease, PartPhase::failed, "the host was restarted"}));
+    EXPECT_EQ(rig.last<LeaseReport>(), (LeaseReport{.lease = lease.lease,
+                                                    .phase = PartPhase::failed,
+                                                    .why = "the host was restarted",
+                                                    .fault = PartFault::interrupted}));
     rig.order(rig.release_of(lease));
     EXPECT_EQ(rig.phase(), PartPhase::stopped);
     EXPECT_TRUE(rig.last<WipeReport>().verified);

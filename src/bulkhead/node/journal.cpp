@@ -18,7 +18,10 @@ void fields(auto& a, Of<journal::EpochSeen> auto& v) { a(v.epoch); }
 void fields(auto& a, Of<journal::LeaseTaken> auto& v) { a(v.order); }
 void fields(auto& a, Of<journal::LeaseRefused> auto& v) { a(v.lease); }
 void fields(auto& a, Of<journal::LeaseStarting> auto& v) { a(v.lease); }
-void fields(auto& a, Of<journal::LeaseMoved> auto& v) { a(v.lease, v.phase, v.why); }
+void fields(auto& a, Of<journal::LeaseMoved> auto& v) {
+    a(v.lease, v.phase, v.why);
+    a.since(7, v.fault);
+}
 void fields(auto& a, Of<journal::LeaseSaved> auto& v) { a(v.lease, v.saved); }
 void fields(auto& a, Of<journal::ReleaseTaken> auto& v) { a(v.order); }
 void fields(auto& a, Of<journal::WipeTaken> auto& v) { a(v.task); }
@@ -66,7 +69,7 @@ struct Applying {
     void operator()(const BootSeen& record) const { ledger.boot = record.boot; }
     void operator()(const EpochSeen& record) const { ledger.epoch = std::max(ledger.epoch, record.epoch); }
     void operator()(const LeaseTaken& record) const {
-        ledger.leases[record.order.lease] = {record.order, PartPhase::preparing, {}, false, {}, {}};
+        ledger.leases[record.order.lease] = {.order = record.order, .phase = PartPhase::preparing};
         for (const UnitId unit : units_of(record.order)) ledger.units[unit].clean = false;
         for (const FabricPort& port : record.order.ports) ledger.ports[port.function] = {record.order.tenant, port};
         if (record.order.tier < Tier::vm) ledger.host_tenants.insert(record.order.tenant);
@@ -82,6 +85,7 @@ struct Applying {
         if (lease == ledger.leases.end()) return;
         lease->second.phase = record.phase;
         lease->second.why = record.why;
+        lease->second.fault = record.fault;
         lease->second.starting = false;
         lease->second.release.reset();
     }
@@ -171,8 +175,8 @@ struct Applying {
 
 // A frame: magic with the version, length of the payload, sequence, check, payload. Fixed width, little end first.
 // Versions from 2 on are still read: each lacks what came with the next.
-constexpr std::string_view magic = "BHJ6", any_magic = "BHJ";
-constexpr unsigned oldest_version = 2, newest_version = 6;
+constexpr std::string_view magic = "BHJ7", any_magic = "BHJ";
+constexpr unsigned oldest_version = 2, newest_version = 7;
 constexpr std::size_t check_bytes = 8, head_bytes = 4 + 4 + 8 + check_bytes;
 constexpr std::size_t payload_bytes_max = std::size_t{64} << 20;
 

@@ -49,6 +49,7 @@ struct LeaseMoved {  // to prepared, running, failed or stopped
     Key lease = 0;
     PartPhase phase{};
     std::string why;
+    PartFault fault = PartFault::none;  // of failed
     friend bool operator==(const LeaseMoved&, const LeaseMoved&) = default;
 };
 struct LeaseSaved {  // its code is stopped

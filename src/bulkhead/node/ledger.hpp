@@ -33,11 +33,12 @@ bool touches(const Prepare& lease, UnitId unit);
 struct Ledger {
     struct Lease {
         Prepare order;
-        PartPhase phase{};               // preparing, prepared, running or failed; what is stopped leaves the list
-        std::string why;                 // of failed
-        bool starting = false;           // Start was obeyed; running when its operation has answered
-        std::optional<Release> release;  // being taken apart
-        std::optional<Saved> saved;      // of one that is: what came of saving its work, once it was stopped
+        PartPhase phase{};                  // preparing, prepared, running or failed; what is stopped leaves the list
+        std::string why;                    // of failed
+        bool starting = false;              // Start was obeyed; running when its operation has answered
+        std::optional<Release> release;     // being taken apart
+        std::optional<Saved> saved;         // of one that is: what came of saving its work, once it was stopped
+        PartFault fault = PartFault::none;  // of failed
         friend bool operator==(const Lease&, const Lease&) = default;
     };
     struct Unit {

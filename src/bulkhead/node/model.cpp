@@ -87,6 +87,7 @@ std::optional<OperationResult> NodeModel::carry_out(const Operation& operation) 
         result = spend(starts ? fail_starts_ : fail_stops_)
                      ? refused(starts ? "the runtime refused it" : "processes are still there after SIGKILL")
                      : std::visit([this](const auto& what) { return carry(what); }, operation.what);
+        if (starts && !result.ok) result.fault = start_fault_;
     } else {
         const auto faults = faults_.find(device);
         if (faults != faults_.end() && spend(faults->second.hang)) return std::nullopt;
@@ -471,6 +472,7 @@ std::vector<UnitId> NodeModel::units() const {
 
 GpuNodeStatus NodeModel::inventory() const {
     GpuNodeStatus status;
+    status.runsCommands = false;
     for (std::uint16_t gpu = 0; gpu < spec_.gpus; ++gpu) {
         const auto& instances = gpus_[gpu].instances;
         const bool joins = instances.empty() && !status.gpus.empty() && status.gpus.back().slices.empty();

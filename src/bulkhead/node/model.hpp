@@ -82,7 +82,10 @@ public:
 
     // Faults.
     ModelFaults& faults(DeviceId device) { return faults_[device]; }
-    void fail_starts(std::uint32_t times) { fail_starts_ = times; }
+    void fail_starts(std::uint32_t times, PartFault fault = PartFault::start) {
+        fail_starts_ = times;
+        start_fault_ = fault;
+    }
     void fail_stops(std::uint32_t times) { fail_stops_ = times; }  // the tenant stays, and the answer says so
     void hang_starts(std::uint32_t times) { hang_starts_ = times; }
     void hang_stops(std::uint32_t times) { hang_stops_ = times; }
@@ -159,6 +162,7 @@ private:
     std::int64_t slowness_ = 1000;
     std::map<DeviceId, ModelFaults> faults_;
     std::uint32_t fail_starts_ = 0, fail_stops_ = 0, hang_starts_ = 0, hang_stops_ = 0;
+    PartFault start_fault_ = PartFault::start;  // of the next start that fails
 };
 
 }  // namespace bulkhead

@@ -10,6 +10,7 @@
 
 #include "bulkhead/model/terms.hpp"
 #include "bulkhead/node/order.hpp"
+#include "bulkhead/node/report.hpp"
 
 namespace bulkhead {
 
@@ -80,8 +81,9 @@ struct Operation {
 struct OperationResult {
     std::int64_t number = 0;
     bool ok = false;
-    std::string why;         // of one that failed
-    bool untouched = false;  // of one that failed: nothing was done to the hardware
+    std::string why;                    // of one that failed
+    bool untouched = false;             // of one that failed: nothing was done to the hardware
+    PartFault fault = PartFault::none;  // of a StartTenant that failed
     // Of a Wipe or Verify:
     std::string device_identity;  // GPU UUID, drive serial
     std::string model;

@@ -28,6 +28,21 @@ constexpr auto words(PartPhase) {
     return std::to_array<Words>({"preparing", "prepared", "running", "stopped", "refused", "failed", "exited"});
 }
 
+// Whose fault it is that a part failed. `node` is said only after a start of the node's own, with nothing of the
+// tenant's in it, failed as well: so no workload can make a node look broken.
+enum class PartFault : std::uint8_t {
+    none,            // not known: an agent from before version 7 does not say
+    not_found,       // the tier has no such program
+    not_executable,  // the program may not be executed
+    invalid,         // what was asked for cannot be used: a variable, a user, a working directory
+    start,           // it could not be prepared or started; the node starts others
+    node,            // it could not be started, and neither could the node's own test
+    interrupted,     // the host was restarted, or a device failed
+};
+constexpr auto words(PartFault) {
+    return std::to_array<Words>({"none", "not-found", "not-executable", "invalid", "start", "node", "interrupted"});
+}
+
 // How much a command printed in all, and how much of the end of it that travels is of the first stream.
 struct Printed {
     std::int64_t out = 0, err = 0, out_kept = 0;
@@ -42,7 +57,8 @@ struct LeaseReport {
     std::optional<std::int64_t> exit_status = {};
     std::string output = {};
     Printed printed = {};
-    std::optional<Saved> saved = {};  // of stopped, where its work was to be saved first
+    std::optional<Saved> saved = {};    // of stopped, where its work was to be saved first
+    PartFault fault = PartFault::none;  // of failed
     friend bool operator==(const LeaseReport&, const LeaseReport&) = default;
 };
 
@@ -103,9 +119,10 @@ inline constexpr std::size_t output_piece_bytes_max = 64 << 10;
 
 // Of what agents and control planes say to each other (wire/agent.proto): 2 brought saved work and output, 3 brought
 // what heartbeats carry, 4 brought who functions are on the fabric, 5 brought tests of the fences, 6 brought wipes that
-// are withdrawn. Agents from 3 on are welcome.
-inline constexpr std::int64_t agent_protocol = 6, agent_protocol_oldest = 3;
-inline constexpr std::int64_t agent_protocol_fabric = 4, agent_protocol_fabric_test = 5, agent_protocol_withdraw = 6;
+// are withdrawn, 7 brought whose fault a failed part is. Agents from 3 on are welcome.
+inline constexpr std::int64_t agent_protocol = 7, agent_protocol_oldest = 3;
+inline constexpr std::int64_t agent_protocol_fabric = 4, agent_protocol_fabric_test = 5, agent_protocol_withdraw = 6,
+                              agent_protocol_fault = 7;
 
 // What a node knows of itself when a session opens: all that a control plane restored from an old backup must learn.
 struct KnownLease {

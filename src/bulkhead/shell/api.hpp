@@ -15,6 +15,7 @@
 #include "bulkhead/shell/bound_people.hpp"
 #include "bulkhead/shell/catalog.hpp"
 #include "bulkhead/shell/certificates.hpp"
+#include "bulkhead/shell/history_book.hpp"
 #include "bulkhead/shell/http_server.hpp"
 #include "bulkhead/shell/issuer.hpp"
 #include "bulkhead/shell/log.hpp"
@@ -41,6 +42,7 @@ public:
         AgentDoor& agents;
         Log& log;
         UsageBook& usage;
+        HistoryBook& history;
         LogProofs& proofs;
         KeyRotation& rotation;
     };
@@ -95,6 +97,7 @@ public:
     void break_glass(const Call& call, const Respond& respond);
     void compliance(const Call& call, const Respond& respond);
     void usage(const Call& call, const Respond& respond);
+    void history(const Call& call, const Respond& respond);
     void correct_usage(const Call& call, const Respond& respond);
 
     void list_tokens(const Call& call, const Respond& respond);

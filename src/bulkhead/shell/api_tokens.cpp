@@ -78,6 +78,26 @@ Row token_row(const auth::StoredToken& token) {
     return {Table::token, key, to_compact_json(token), false};
 }
 
+namespace {
+
+// Nodes that are models take work and run nothing: where all are, a command would never end.
+bool some_node_runs_commands(const Catalog& catalog) {
+    bool any = false;
+    std::string after;
+    for (bool more = true; more;) {
+        const auto page = catalog.list(ObjectKind::node, {.selector = {}, .limit = 1000, .after = after});
+        for (const ObjectPtr& object : page.objects) {
+            any = true;
+            if (!object->body.contains(R"("runsCommands":false)")) return true;
+        }
+        more = page.more;
+        if (more) after = page.objects.back()->name;
+    }
+    return !any;
+}
+
+}  // namespace
+
 void Api::who_am_i(const Call& call, const Respond& respond) {
     const auth::Caller& caller = call.caller;
     JsonWriter json{JsonLayout::compact};
@@ -100,6 +120,7 @@ void Api::who_am_i(const Call& call, const Respond& respond) {
     }
     json.end_object();
     if (caller.until) json.member("until", print(*caller.until));
+    json.member("runsCommands", some_node_runs_commands(parts_.catalog));
     json.end_object();
     respond({.body = json.take()});
 }

@@ -96,6 +96,15 @@ constexpr Parameter usage_query[] = {
     {"format", "json, csv, or focus (FOCUS 1.2, a row for each charge). Default: json."},
 };
 
+constexpr Parameter history_query[] = {
+    {"tenant", "Of this tenant alone."},
+    {"workload", "Of workloads of this name alone."},
+    {"since", "That ended at this time or later: 2026-11-01T00:00:00Z."},
+    {"until", "That ended before this time."},
+    {"state", "finished, failed, interrupted or cancelled."},
+    {"limit", "The newest so many; 1 to 10000. Default: 1000."},
+};
+
 using enum Method;
 using enum Permission;
 constexpr Access anyone{Access::Reach::anyone, {}}, any_caller{Access::Reach::caller, {}};
@@ -124,6 +133,8 @@ constexpr Route table[] = {
      "Proofs of sanitisation that anyone can check offline.", &Api::certificates, certificate_query},
     {get, "/v1/usage", own(read_usage), Lane::read, Body::none, "usage",
      "What was used in these days, and what it costs.", &Api::usage, usage_query},
+    {get, "/v1/history", own(read_tenant), Lane::read, Body::none, "history",
+     "Runs of workloads that have ended: who, when, where, how, and how much of GPUs.", &Api::history, history_query},
     {post, "/v1/usage/corrections", fleet(Permission::correct_usage), Lane::quick, Body::json, "correctUsage",
      "An amount about a lease that was billed before: a row of its own, once for each id.", &Api::correct_usage},
     {post, "/v1/backup", fleet(back_up), Lane::backup, Body::none, "backup",

@@ -136,6 +136,7 @@ struct Server::State {
     TokenFollower token_follower;
     BoundPeople people;
     UsageBook usage;
+    HistoryBook history;
     NodeRegistry registry;
     AgentDoor agent_door;
     Metrics metrics;
@@ -244,8 +245,8 @@ Result<> Server::State::start() {
         fenced = error;
     };
     auto started = Loop::start(std::move(settings),
-                               {&usage, &catalog_follower, &token_follower, &people, &registry, &metrics.ledger(),
-                                publisher.get(), &agent_door},
+                               {&usage, &history, &catalog_follower, &token_follower, &people, &registry,
+                                &metrics.ledger(), publisher.get(), &agent_door},
                                log, *std::move(store));
     if (!started) return std::unexpected(started.error());
     loop = *std::move(started);
@@ -297,7 +298,7 @@ Result<> Server::State::start() {
         api_settings.agents_host =
             options.address.find(':') == std::string::npos ? options.address : fmt::format("[{}]", options.address);
     api = std::make_unique<Api>(
-        Api::Parts{catalog, *loop, tokens, *certificates, metrics, agent_door, log, usage, *proofs, *rotation},
+        Api::Parts{catalog, *loop, tokens, *certificates, metrics, agent_door, log, usage, history, *proofs, *rotation},
         std::move(api_settings));
     remove_unfinished_backups(options.data);
     auto https = HttpServer::start({.address = options.address,

@@ -22,10 +22,12 @@ constexpr std::array objects_1{
 };
 
 constexpr std::array tables_2{"fabric"sv};
+constexpr std::array tables_3{"history"sv};
 
 constexpr std::array all{
     Migration{1, tables_1, objects_1, ""},
     Migration{2, tables_2, {}, ""},
+    Migration{3, tables_3, {}, ""},
 };
 
 std::string table_statement(std::string_view table) {

@@ -203,6 +203,7 @@ void look_at(Objections& out, const LeaseReport& report) {
     for (const std::int64_t bytes : {report.printed.out, report.printed.err, report.printed.out_kept})
         out.number("how much a command printed", bytes, {});
     if (report.saved) out.bytes("what a checkpoint command printed", report.saved->words, saved_bytes_max);
+    out.one_of("fault", report.fault);
     if (report.exit_status) out.number("the exit status of a command", *report.exit_status, {0, 255});
 }
 

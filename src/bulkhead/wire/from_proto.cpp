@@ -203,6 +203,7 @@ LeaseReport get(Reading& in, proto::LeaseReport& from) {
     if (from.has_exit_status()) to.exit_status = from.exit_status();
     to.output = std::move(*from.mutable_output());
     to.printed = {from.printed_out(), from.printed_err(), from.kept_out()};
+    if (from.has_fault()) to.fault = in.heard<PartFault>("the fault of a part", from.fault());
     if (from.has_saved())
         to.saved = Saved{in.known(from.saved()).ok(), std::move(*from.mutable_saved()->mutable_words())};
     return to;

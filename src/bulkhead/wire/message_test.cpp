@@ -160,7 +160,8 @@ private:
                 return {number(),
                         LeaseReport{number(), any<PartPhase>(), words(), rng_.between(0, 255), words(),
                                     Printed{number(), number(), number()},
-                                    rng_.chance(500) ? std::optional{Saved{rng_.chance(500), words()}} : std::nullopt}};
+                                    rng_.chance(500) ? std::optional{Saved{rng_.chance(500), words()}} : std::nullopt,
+                                    any<PartFault>()}};
             case 1:
                 return {number(), WipeReport{any<UnitKind>(),
                                              device(),
@@ -233,6 +234,7 @@ TEST(Message, words_have_the_same_meaning_on_both_sides) {
     expect_same_words<Grade>(*proto::Grade_descriptor(), "GRADE_");
     expect_same_words<Counter>(*proto::Counter_descriptor(), "COUNTER_");
     expect_same_words<PartPhase>(*proto::PartPhase_descriptor(), "PART_PHASE_");
+    expect_same_words<PartFault>(*proto::PartFault_descriptor(), "PART_FAULT_");
 }
 
 TEST(Message, damage_is_refused_or_reads_as_another_message_but_never_more) {
@@ -312,7 +314,7 @@ TEST(Message, from_an_agent_is_refused_with_the_rule_it_breaks) {
     const Row rows[] = {
         {"nothing at all", "says nothing", [](auto&) {}},
         {"an empty report", "says nothing", [](auto& m) { m.mutable_report()->set_number(1); }},
-        {"a protocol of the future", "speaks protocol 7",
+        {"a protocol of the future", "speaks protocol 8",
          [](auto& m) { (m = hello()).mutable_hello()->set_protocol(agent_protocol + 1); }},
         {"no protocol", "speaks protocol 0", [](auto& m) { (m = hello()).mutable_hello()->clear_protocol(); }},
         {"no inventory", "not a JSON object", [](auto& m) { m = hello(""); }},

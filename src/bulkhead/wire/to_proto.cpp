@@ -105,6 +105,7 @@ void put(const LeaseReport& from, proto::Report& report) {
     to.set_printed_out(from.printed.out);
     to.set_printed_err(from.printed.err);
     to.set_kept_out(from.printed.out_kept);
+    if (from.fault != PartFault::none) to.set_fault(spoken<proto::PartFault>(from.fault));
     if (!from.saved) return;
     to.mutable_saved()->set_ok(from.saved->ok);
     to.mutable_saved()->set_words(from.saved->words);

@@ -35,6 +35,14 @@ void say(int line, std::string_view words) { (void)!::write(line, words.data(), 
     ::_exit(1);
 }
 
+// The program itself is the trouble, as opposed to the world around it.
+[[noreturn]] void refuse_program(int news, const Error& error) {
+    std::string line = refusal_line(error);
+    if (error.code == Code::not_found || error.code == Code::denied) line.front() = 'x';
+    say(news, line);
+    ::_exit(1);
+}
+
 Result<> enter(std::vector<Fd>& doors) {
     for (Fd& door : doors) {
         if (::write(*door, "0", 1) != 1) return cannot("enter", "the lease's control group");
@@ -107,7 +115,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
     char word = 0;
     if (::read(lines.lifeline, &word, 1) != 1) ::_exit(1);  // the keeper is gone: nothing was started
     const pid_t command = ::fork();
-    if (command == 0) refuse(lines.news, run_command(spec.command, spec.environment));
+    if (command == 0) refuse_program(lines.news, run_command(spec.command, spec.environment));
     if (command < 0) refuse(lines.news, cannot("start", "the tenant's command").error());
     ::close(lines.news);
     for (const int fd : {1, 2}) ::close(fd);
@@ -125,11 +133,18 @@ Error run_command(const std::vector<std::string>& command, const Environment& en
     std::vector<std::string> words = command, variables;
     variables.reserve(environment.size());
     for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-    if (::chdir("/job") != 0) return cannot("enter", "/job").error();
+    if (::chdir("/job") != 0) {
+        Error error = cannot("enter", "/job").error();
+        error.code = Code::unavailable;  // it is ours to make
+        return error;
+    }
     std::vector<char*> theirs = pointers_to(variables);
     environ = theirs.data();  // whose PATH a bare name is looked for in
     ::execvp(words.front().c_str(), pointers_to(words).data());
-    return cannot("run", command.front(), "name a program that the tenant can see and may execute").error();
+    const int why = errno;
+    Error error = cannot(why, "run", command.front(), "name a program that the tenant can see and may execute").error();
+    error.code = why == ENOENT || why == ENOTDIR ? Code::not_found : Code::denied;
+    return error;
 }
 
 std::string refusal_line(const Error& error) {
@@ -138,12 +153,17 @@ std::string refusal_line(const Error& error) {
 }
 
 Error refusal_of(std::string_view line) {
-    if (line.size() < 2 || line.front() != 'e')
+    if (line.size() < 2 || (line.front() != 'e' && line.front() != 'x'))
         return {Code::unavailable, "the tenant's first process ended before it had said anything",
                 "look for a kernel message about memory or a fault"};
     const std::size_t parted = std::min(line.find('\0'), line.size());
     return {static_cast<Code>(line[1] - '0'), std::string{line.substr(2, parted - 2)},
             std::string{line.substr(std::min(parted + 1, line.size()))}};
+}
+
+int status_of_program(std::string_view line) {
+    if (!line.starts_with('x')) return 0;
+    return refusal_of(line).code == Code::not_found ? not_found_status : not_executable_status;
 }
 
 Result<FirstProcess> start_first_process(const TenantSpec& spec, const LeaseCgroup& group, const std::string& scratch,

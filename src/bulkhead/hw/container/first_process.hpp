@@ -22,11 +22,16 @@ struct FirstProcess {
     Fd status;  // read: what waitpid said of the command, as an int
 };
 
-// What `news` carries besides 'w': 'e', then what and remedy, parted by a NUL byte.
+// `news` carries, besides 'w': 'e', then what and remedy, parted by a NUL byte; 'x' instead of 'e' where the
+// tenant's program itself cannot be executed.
 std::string refusal_line(const Error& error);
 Error refusal_of(std::string_view line);
+// As a shell says that a program could not be executed; 0: it is not the program.
+inline constexpr int not_executable_status = 126, not_found_status = 127;
+int status_of_program(std::string_view line);
 
-// Becomes the command, in /job, with that environment and nothing else's. Returns when it cannot, and why.
+// Becomes the command, in /job, with that environment and nothing else's. Returns when it cannot, and why: not_found
+// and denied are about the program.
 Error run_command(const std::vector<std::string>& command, const Environment& environment);
 
 struct Streams {

@@ -87,7 +87,8 @@ private:
     std::array<Pipe, 2> pipes_;
 };
 
-Outcome failed(Error error) { return {Outcome::State::failed, {}, std::move(error)}; }
+// The status of a program that could not be executed, or 0.
+Outcome failed(Error error, int program = 0) { return {Outcome::State::failed, {.code = program}, std::move(error)}; }
 
 Outcome exited(int status, const LeaseCgroup& group) {
     return {Outcome::State::exited,
@@ -124,16 +125,17 @@ Outcome run_process(const TenantSpec& spec, const LeaseFiles& files, const Lease
     auto first = start_first_process(spec, group, files.scratch(), *streams);
     if (!first) return failed(first.error());
     printed.leave_writing_to_others();
-    const auto end = [&](Error error) {
+    const auto end = [&](Error error, int program = 0) {
         first->lifeline.close();
         wait_for(first->pid);
-        return failed(std::move(error));
+        return failed(std::move(error), program);
     };
     char word = 0;
     if (::read(*first->news, &word, 1) != 1 || word != 'w') return end(refusal_of(word + read_to_end(*first->news)));
     if (const auto clear = clear_to_go(files, group, first->pid); !clear) return end(clear.error());
     if (::write(*first->lifeline, "g", 1) != 1) return end(refusal_of(""));
-    if (const std::string said = read_to_end(*first->news); !said.empty()) return end(refusal_of(said));
+    if (const std::string said = read_to_end(*first->news); !said.empty())
+        return end(refusal_of(said), status_of_program(said));
     ::close(ready_fd);
     printed.copy_until(*first->status);
     const int own = wait_for(first->pid);  // when it has ended, so has everything in its pid namespace
@@ -160,7 +162,12 @@ Outcome run_container(const TenantSpec& spec, const Runtime& runtime, const Leas
         (void)runtime.remove();
         return failed(std::move(error));
     };
-    if (!first) return end(first.error());
+    if (!first) {
+        const int program = status_of_refused_program(first.error().what);
+        Outcome outcome = end(first.error());
+        outcome.exit.code = program;
+        return outcome;
+    }
     if (const auto clear = clear_to_go(files, group, *first); !clear) return end(clear.error());
     const Fd alive{static_cast<int>(::syscall(SYS_pidfd_open, *first, 0))};
     if (const auto started = runtime.start(); !started) return end(started.error());

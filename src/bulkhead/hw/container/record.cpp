@@ -103,6 +103,8 @@ Outcome outcome_of_tree(const json::value& tree) {
         const json::value& error = tree.at("error");
         outcome.state = Outcome::State::failed;
         outcome.error = {static_cast<Code>(error.at(0).to_number<int>()), text_of(error.at(1)), text_of(error.at(2))};
+        if (const json::value* program = tree.as_object().if_contains("program"))  // records from before have none
+            outcome.exit.code = program->to_number<int>();
     } else if (state == "exited") {
         outcome.state = Outcome::State::exited;
         outcome.exit = {tree.at("code").to_number<int>(), tree.at("signal").to_number<int>(),
@@ -145,6 +147,7 @@ std::string record_of(const Outcome& outcome) {
         case Outcome::State::failed:
             tree["state"] = "failed";
             tree["error"] = {static_cast<int>(outcome.error.code), outcome.error.what, outcome.error.remedy};
+            if (outcome.exit.code != 0) tree["program"] = outcome.exit.code;
             break;
         case Outcome::State::exited:
             tree["state"] = "exited";

@@ -13,7 +13,7 @@
 namespace bulkhead::container {
 
 struct Exit {
-    int code = 0;                   // of a process that ended by itself
+    int code = 0;                   // of a process that ended by itself; of a failed start: 126, 127, or 0
     int signal = 0;                 // else what ended it
     std::int64_t memory_kills = 0;  // how often the memory limit chose a victim, from the first process on
     Instant when;

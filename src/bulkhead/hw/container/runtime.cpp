@@ -19,6 +19,16 @@ std::string last_line(std::string text) {
     return text.substr(text.rfind('\n') + 1);
 }
 
+int status_of_refused_program(std::string_view words) {
+    const auto says = [&](std::string_view part) { return words.find(part) != std::string_view::npos; };
+    const bool by_crun = says(": executable file `") && says("` not found");
+    const bool by_runc =
+        says("exec: \"") && (says("executable file not found in $PATH") || says(": no such file or directory"));
+    if (by_crun || by_runc) return not_found_status;
+    if (says(": open executable: ") || (says("exec: \"") && says(": permission denied"))) return not_executable_status;
+    return 0;
+}
+
 Runtime::Runtime(Where where, const LeaseFiles& files, LeaseKey lease)
     : program_{std::move(where.program)},
       hidden_tree_{std::move(where.hidden_tree)},

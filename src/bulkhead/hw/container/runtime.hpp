@@ -22,6 +22,10 @@ Result<> write_hook(const TenantSpec& spec, const LeaseFiles& files);
 // Of what a program printed: where it says why it failed.
 std::string last_line(std::string text);
 
+// Reads the words of crun or runc: 126 or 127 where they refuse the program itself, 0 for any other failure. They
+// have one status for every failure, so their words are looked at.
+int status_of_refused_program(std::string_view words);
+
 class Runtime {
 public:
     struct Where {

@@ -151,7 +151,7 @@ Result<Look> Tenants::look(LeaseKey lease) const {
     if (!outcome) return std::unexpected(outcome.error());
     if (*outcome && (*outcome)->state == Outcome::State::exited) return Look{Look::State::exited, (*outcome)->exit, {}};
     if (*outcome && (*outcome)->state == Outcome::State::failed)
-        return Look{Look::State::failed, {}, (*outcome)->error};
+        return Look{Look::State::failed, (*outcome)->exit, (*outcome)->error};
     if (*kept) return Look{*outcome ? Look::State::running : Look::State::starting, {}, {}};
     const auto inside = group(lease).processes(Room::tenant);
     if (!inside) return std::unexpected(inside.error());

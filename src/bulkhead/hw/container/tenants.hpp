@@ -24,7 +24,7 @@ struct Look {
         starting,  // its keeper is at work; none of the tenant's code runs yet
         running,
         exited,  // `exit` says how
-        failed,  // `error` says why; none of the tenant's code ran
+        failed,  // `error` says why; none of the tenant's code ran. `exit.code` is 126 or 127 where it is the program
         lost,    // it ran, nothing of it is left, and nobody saw how it ended: its keeper was killed, or the node
     };
     State state = State::unknown;
