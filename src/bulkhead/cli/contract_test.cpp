@@ -76,6 +76,27 @@ TEST(ContractCommand, refuses_a_hard_level_on_mps_with_reasons_and_a_proposal_th
     EXPECT_EQ(changes[0].at("to").as_string(), "mig");
 }
 
+TEST(ContractCommand, refuses_guarantees_that_need_more_nodes_than_there_are) {
+    const std::string file = examples + "refused/guarantees-need-more-nodes.yaml";
+    const Said said = bulkhead({"contract", "-f", file.c_str()});
+    EXPECT_EQ(said.status, bad_input);
+    for (const char* part :
+         {"the guarantee of 4 GPUs in tier container cannot be kept together with a, b",
+          "3 nodes are needed (a 1, b 1, c 1), and 2 nodes with 16 GPUs may serve them; guaranteed are 12 GPUs",
+          "lower the guarantee of c to 0 GPUs, or that of a to 0 GPUs, or that of b to 0 GPUs, or add nodes"})
+        EXPECT_THAT(said.err, HasSubstr(part));
+}
+
+TEST(ContractCommand, states_the_bound_within_which_guaranteed_work_starts) {
+    const Said said = bulkhead({"contract", "-f", examples.c_str(), "-w", "pretrain", "-o", "json"});
+    const auto bound = boost::json::parse(said.out).at("contracts").at(0).at("bound");
+    EXPECT_EQ(bound.at("save").as_string(), "5m");
+    EXPECT_EQ(bound.at("stop").as_string(), "5m");
+    EXPECT_EQ(bound.at("reboot").as_string(), "2h");
+    EXPECT_THAT(bulkhead({"contract", "-f", examples.c_str(), "-w", "pretrain"}).out,
+                HasSubstr("within the guarantee it starts within"));
+}
+
 TEST(ContractCommand, a_tenant_reads_reasons_and_no_nodes_name) {
     const Said for_operator = bulkhead({"contract", "-f", examples.c_str(), "-o", "json"});
     for (const char* format : {"json", "table"}) {

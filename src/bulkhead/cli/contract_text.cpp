@@ -91,6 +91,22 @@ void print_list(std::ostream& out, const char* title, const std::vector<std::str
     out << fmt::format("  {:<11} {}\n", title, wrapped(joined(list), 14));
 }
 
+// "16 GPUs", "2 nodes (16 GPUs)".
+std::string guaranteed_of(const Contract& contract) {
+    const std::string gpus = fmt::format("{} GPUs", print(contract.guarantee));
+    if (contract.guaranteed.empty() || contract.guaranteed.ends_with("GPU") || contract.guaranteed == gpus) return gpus;
+    return fmt::format("{} ({})", contract.guaranteed, gpus);
+}
+
+std::string bound_text(const StartBound& bound) {
+    return fmt::format(
+        "within the guarantee it starts within {}, if reclaiming preemptible work makes room: minimum run time {}, "
+        "save "
+        "{}, stop {}, wipe {}, host reboot {}; the class aims at {}",
+        print(bound.total), print(bound.minRuntime), print(bound.save), print(bound.stop), print(bound.wipe),
+        print(bound.reboot), print(bound.aim));
+}
+
 }  // namespace
 
 void print_whole(std::ostream& out, const Contract& contract, bool colour) {
@@ -114,9 +130,13 @@ void print_whole(std::ostream& out, const Contract& contract, bool colour) {
     for (std::size_t i = 0; i < contract.sloResources.size(); ++i)
         slo += (i == 0 ? " on " : ", ") + std::string{word(contract.sloResources[i])};
     line("slo", slo);
-    line("quota",
-         fmt::format("{}, {} GPUs guaranteed; {}, priority {}", word(contract.quota), print(contract.guarantee),
-                     contract.preemptible ? "preemptible" : "not preemptible", contract.priority));
+    line("quota", fmt::format("{}, {} guaranteed; {}, priority {}", word(contract.quota), guaranteed_of(contract),
+                              contract.preemptible ? "preemptible" : "not preemptible", contract.priority));
+    if (contract.guarantee > Gpus{}) {
+        line("entitlement", fmt::format("a footprint of {} GPUs: so much is protected from claims of other tenants",
+                                        print(contract.entitlement)));
+        line("bound", bound_text(contract.bound));
+    }
     if (contract.compliance != Compliance::off)
         line("compliance",
              fmt::format("{}, +{} % for evidenced time", word(contract.compliance), contract.surchargePercent));

@@ -93,13 +93,17 @@ spec:
 std::string first_steps(const FleetShape& shape) {
     if (shape.real) return steps_on_real_gpus(shape.gpus);
     const int whole = shape.nodes > 1 ? shape.gpus : std::max(1, shape.gpus - 2);
+    // Tenants that distrust each other need a node each for what they are guaranteed.
+    const std::string trains = shape.nodes > 1
+                                   ? fmt::format("class: frontier-training, quota: {{guarantee: {}}}", whole)
+                                   : fmt::format("class: research, quota: {{limit: {}}}", whole);
     const bool cut = shape.model.find("80gb") != std::string::npos;  // boards that have a 3g.40gb
     const bool joined = shape.model.find("sxm") != std::string::npos && whole > 1;
     return fmt::format(R"(# Four tenants that distrust each other, and a piece of work of each.
 apiVersion: bulkhead.dev/v1alpha1
 kind: Tenant
 metadata: {{name: aurora}}
-spec: {{class: frontier-training, quota: {{guarantee: {whole}}}, priorityGrant: 100}}
+spec: {{{trains}, priorityGrant: 100}}
 ---
 apiVersion: bulkhead.dev/v1alpha1
 kind: Tenant
@@ -146,8 +150,8 @@ kind: GpuWorkload
 metadata: {{name: embed-archive}}
 spec: {{tenant: nightly, tasks: 2, gpu: {{memory: 10Gi}}}}
 )",
-                       fmt::arg("whole", whole), fmt::arg("joined", joined), fmt::arg("tasks", cut ? 2 : 1),
-                       fmt::arg("gpu", cut ? "{profile: 3g.40gb}" : "{count: 1}"));
+                       fmt::arg("trains", trains), fmt::arg("whole", whole), fmt::arg("joined", joined),
+                       fmt::arg("tasks", cut ? 2 : 1), fmt::arg("gpu", cut ? "{profile: 3g.40gb}" : "{count: 1}"));
 }
 
 }  // namespace bulkhead::cli

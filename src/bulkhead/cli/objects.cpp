@@ -9,6 +9,7 @@
 #include "bulkhead/base/nearest.hpp"
 #include "bulkhead/codec/document.hpp"
 #include "bulkhead/codec/load.hpp"
+#include "bulkhead/model/guarantee_unit.hpp"
 
 namespace bulkhead::cli {
 
@@ -74,7 +75,8 @@ Row cells(const Tenant& object, bool wide) {
     Row row{{object.metadata.name},
             {object.spec.tenantClass},
             {or_dash(object.spec.parent)},
-            {print(object.spec.quota.guarantee)},
+            {object.spec.quota.guaranteeUnit == "gpu" ? print(object.spec.quota.guarantee)
+                                                      : print_guarantee(object.spec.quota)},
             {object.spec.quota.limit ? print(*object.spec.quota.limit) : "-"},
             {std::string{word(status.phase)}, paint}};
     if (wide) {

@@ -142,7 +142,10 @@ private:
             state_.declared.workloads.clear();
         } else {
             answer_.findings = inconsistencies(*whole);
-            if (answer_.findings.empty()) answer_.findings = unkeepable_guarantees(*whole, turn_.now);
+            std::vector<std::string> tenants;
+            for (const AnyObject& object : apply_.objects)
+                if (const Tenant* tenant = std::get_if<Tenant>(&object)) tenants.push_back(tenant->metadata.name);
+            if (answer_.findings.empty()) answer_.findings = unkeepable_guarantees(*whole, turn_.now, tenants);
         }
         if (answer_.findings.empty()) return true;
         if (turn_.audience() == Audience::tenant) keep_own_findings();

@@ -8,6 +8,7 @@
 #include "bulkhead/core/state.hpp"
 #include "bulkhead/gpu/amd.hpp"
 #include "bulkhead/gpu/board.hpp"
+#include "bulkhead/policy/guarantee.hpp"
 #include "bulkhead/policy/shipped_classes.hpp"
 #include "bulkhead/sched/decay.hpp"
 #include "bulkhead/sched/nearness.hpp"
@@ -152,7 +153,7 @@ std::vector<sched::TenantFacts> tenant_facts(Core::State& state) {
         facts.weight = spec.quota.weight;
         facts.shares = spec.quota.weight;
         facts.over_quota_priority = spec.quota.overQuotaPriority;
-        facts.guarantee = spec.quota.guarantee;
+        facts.guarantee = guaranteed_gpus(tenant->second.object, state.declared);
         facts.grant = spec.priorityGrant;
         facts.reclaim_after = spec.quota.reclaimMinRuntime;
         facts.preempt_after = spec.quota.preemptMinRuntime;

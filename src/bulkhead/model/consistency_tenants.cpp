@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bulkhead/model/findings.hpp"
+#include "bulkhead/model/guarantee_unit.hpp"
 
 namespace bulkhead {
 
@@ -82,9 +83,31 @@ void check_membership(Findings& findings, const Tenant& tenant, const Subject& s
     }
 }
 
+bool counts_gpus(const Tenant& tenant) {
+    return parse_guarantee_unit(tenant.spec.quota.guaranteeUnit) == GuaranteeUnit{};
+}
+
+void check_unit(Findings& findings, const Quota& quota, const Subject& subject) {
+    const auto unit = parse_guarantee_unit(quota.guaranteeUnit);
+    if (!unit)
+        findings.add(
+            subject, "/spec/quota/guaranteeUnit",
+            fmt::format("\"{}\" is no unit of a guarantee; units are gpu, node, a node with its least number of "
+                        "GPUs such as 8-gpu-node, and MIG profiles such as 1g.10gb",
+                        quota.guaranteeUnit),
+            quota.guaranteeUnit.starts_with("node") ? "node" : "gpu, or leave guaranteeUnit out");
+    else if (unit->what != GuaranteeUnit::What::gpu && quota.guarantee.units % gpu_unit != 0)
+        findings.add(subject, "/spec/quota/guarantee",
+                     fmt::format("a guarantee in units of {} is a whole number, not {}", quota.guaranteeUnit,
+                                 print(quota.guarantee)),
+                     fmt::format("guarantee: {}", quota.guarantee.units / gpu_unit + 1));
+}
+
+// Guarantees in other units than GPUs are held against limits and parents in policy/, which knows the nodes and boards.
 void check_quota(Findings& findings, const Tenant& tenant, const Subject& subject) {
     const Quota& quota = tenant.spec.quota;
-    if (quota.limit && *quota.limit < quota.guarantee)
+    check_unit(findings, quota, subject);
+    if (quota.limit && counts_gpus(tenant) && *quota.limit < quota.guarantee)
         findings.add(subject, "/spec/quota/limit",
                      fmt::format("its limit of {} GPUs is below its guarantee of {}", print(*quota.limit),
                                  print(quota.guarantee)),
@@ -107,11 +130,12 @@ Gpus sum(Gpus a, Gpus b) {
 struct Children {
     Gpus owed;
     std::size_t count = 0;
+    bool all_in_gpus = true;
 };
 
 void check_shares(Findings& findings, const Tenant& tenant, const Subject& subject, const Children& children) {
     const Gpus guarantee = tenant.spec.quota.guarantee;
-    if (children.owed <= guarantee) return;
+    if (children.owed <= guarantee || !children.all_in_gpus || !counts_gpus(tenant)) return;
     const std::string own = guarantee == Gpus{} ? "it is guaranteed nothing itself"
                                                 : fmt::format("it is guaranteed {} itself", print(guarantee));
     findings.add(subject, "/spec/quota/guarantee",
@@ -128,6 +152,7 @@ void check_tenants(Findings& findings) {
         if (tenant.spec.parent.empty()) continue;
         Children& siblings = children[tenant.spec.parent];
         siblings.owed = sum(siblings.owed, tenant.spec.quota.guarantee);
+        siblings.all_in_gpus &= counts_gpus(tenant);
         ++siblings.count;
     }
     const auto in_circle = circles(findings);

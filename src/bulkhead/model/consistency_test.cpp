@@ -40,8 +40,8 @@ Snapshot fleet() {
     out.tenants = {tenant("acme"), tenant("beta"), tenant("globex"), tenant("globex-a", "globex")};
     for (int i = 0; i < 2; ++i)
         out.tenants[static_cast<std::size_t>(i)].spec.trustDomain = {"vision", Consent{"Ada", {}}};
-    out.tenants[2].spec.quota = {Gpus::whole(8), Gpus::whole(16), 1};
-    out.tenants[3].spec.quota = {Gpus::whole(8), Gpus::whole(12), 1};
+    out.tenants[2].spec.quota = {.guarantee = Gpus::whole(8), .limit = Gpus::whole(16), .weight = 1};
+    out.tenants[3].spec.quota = {.guarantee = Gpus::whole(8), .limit = Gpus::whole(12), .weight = 1};
     out.tenants[3].spec.tenantClass = "own";
     GpuWorkload& workload = out.workloads.emplace_back();
     workload.metadata.name = "job";
@@ -243,10 +243,24 @@ TEST(Consistency, an_exception_carries_every_consent_and_no_other) {
 
 TEST(Consistency, what_children_are_owed_their_parent_has) {
     expect_each({
+        {"a guarantee in whole nodes; how many GPUs that is, is asked in policy",
+         [](Snapshot& s) { s.tenants[0].spec.quota.guaranteeUnit = "8-gpu-node"; }},
+        {"a unit that there is not", [](Snapshot& s) { s.tenants[0].spec.quota.guaranteeUnit = "nodes"; },
+         "Tenant acme /spec/quota/guaranteeUnit", "\"nodes\" is no unit of a guarantee"},
+        {"half a node",
+         [](Snapshot& s) {
+             s.tenants[0].spec.quota.guaranteeUnit = "node";
+             s.tenants[0].spec.quota.guarantee = Gpus::of_thousandths(500);
+         },
+         "Tenant acme /spec/quota/guarantee", "in units of node is a whole number, not 0.5"},
         {"a limit may equal the guarantee",
-         [](Snapshot& s) { s.tenants[0].spec.quota = {Gpus::whole(4), Gpus::whole(4), 1}; }},
+         [](Snapshot& s) {
+             s.tenants[0].spec.quota = {.guarantee = Gpus::whole(4), .limit = Gpus::whole(4), .weight = 1};
+         }},
         {"a limit below the guarantee",
-         [](Snapshot& s) { s.tenants[0].spec.quota = {Gpus::whole(4), Gpus::of_thousandths(3500), 1}; },
+         [](Snapshot& s) {
+             s.tenants[0].spec.quota = {.guarantee = Gpus::whole(4), .limit = Gpus::of_thousandths(3500), .weight = 1};
+         },
          "Tenant acme /spec/quota/limit", "limit of 3.5 GPUs is below its guarantee of 4"},
         {"two children together",
          [](Snapshot& s) {

@@ -27,6 +27,7 @@ inline constexpr std::int64_t most_weight = 1'000'000, most_over_quota_priority 
 
 struct Quota {
     Gpus guarantee;
+    std::string guaranteeUnit = "gpu";
     std::optional<Gpus> limit;
     std::int64_t weight = 1;
     std::int64_t overQuotaPriority = 0;
@@ -35,6 +36,11 @@ struct Quota {
     static constexpr void describe(auto&& field) {
         field("guarantee", &Quota::guarantee, "GPUs that are this tenant's whenever it wants them.",
               Rule{.min = 0, .max = most_gpus});
+        field(
+            "guaranteeUnit", &Quota::guaranteeUnit,
+            "What the guarantee counts: gpu; node, whole nodes of its own; 8-gpu-node, whole nodes of at least 8 GPUs; "
+            "or a MIG profile such as 1g.10gb.",
+            Rule{.format = Format::line});
         field("limit", &Quota::limit, "The most it may ever hold.", Rule{.min = 0, .max = most_gpus});
         field("weight", &Quota::weight, "Its share of what is idle, relative to its siblings; 0: nothing of it.",
               Rule{.min = 0, .max = most_weight});

@@ -55,8 +55,10 @@ struct TenantClassSpec {
         field("sharing", &TenantClassSpec::sharing, "With whom, at most, nodes and GPUs are shared.");
         field("preemption", &TenantClassSpec::preemption, "Whether its work may, must or must not be preemptible.");
         field("priority", &TenantClassSpec::priority, "Priorities of this class.");
-        field("reclaimBound", &TenantClassSpec::reclaimBound, "Guaranteed GPUs that were lent come back within this.",
-              Rule{.min = 0});
+        field(
+            "reclaimBound", &TenantClassSpec::reclaimBound,
+            "Lent guaranteed GPUs should come back within this. A contract states the bound that holds, part by part.",
+            Rule{.min = 0});
     }
     friend bool operator==(const TenantClassSpec&, const TenantClassSpec&) = default;
 };

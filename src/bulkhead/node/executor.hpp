@@ -23,6 +23,7 @@
 
 #include "bulkhead/evidence/fabric_statement.hpp"
 #include "bulkhead/evidence/signing.hpp"
+#include "bulkhead/model/operation_limits.hpp"
 #include "bulkhead/node/journal.hpp"
 #include "bulkhead/node/operation.hpp"
 #include "bulkhead/node/report.hpp"
@@ -35,21 +36,6 @@ struct Outcome {
     std::vector<Report> reports;         // new ones, or old ones that were asked for again
     std::optional<Key> test_fabric;      // whoever has the hardware is to be asked for a test, under this ticket
     std::string ignored;                 // why an order was not obeyed and nothing is reported: for the node's own log
-};
-
-// How long an operation may take before it counts as failed. One that has timed out still blocks what it works on until
-// it answers, the agent is started anew or the host is rebooted: nobody knows what it will still do.
-struct OperationLimits {
-    Duration attach{120'000};  // a test of the fences may have the function first: agent/functions.hpp
-    Duration instance{60'000};
-    Duration start{300'000};
-    Duration stop{300'000};
-    Duration wipe_memory{600'000};
-    Duration reset{300'000};
-    Duration wipe_drive = Duration::hours(6);
-    Duration wipe_function{120'000};
-    Duration reboot{3'600'000};
-    Duration verify{3'600'000};
 };
 
 struct NodeIdentity {

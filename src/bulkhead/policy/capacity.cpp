@@ -1,151 +1,198 @@
 #include "bulkhead/policy/capacity.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <queue>
+#include <map>
+#include <set>
 
-#include "bulkhead/policy/fleet.hpp"
-#include "bulkhead/policy/rules.hpp"
+#include "bulkhead/policy/owed.hpp"
 
 namespace bulkhead {
 
 namespace {
 
-// What a tenant is owed beyond what its children are: a parent's guarantee covers theirs.
-struct Demand {
-    const Tenant* tenant;
-    Tier tier;
-    std::int64_t units;  // Gpus::units
-};
+constexpr std::int64_t detail_budget = assignment_budget / 10;  // of each further question that a refusal asks
+constexpr std::size_t most_findings = 8, most_alternatives = 4;
 
-std::vector<Demand> demands_of(const FleetView& fleet) {
-    std::vector<Demand> demands;
-    for (const Tenant& tenant : fleet.snapshot.tenants) {
-        std::int64_t own = tenant.spec.quota.guarantee.units;
-        for (const Tenant& child : fleet.snapshot.tenants)
-            if (child.spec.parent == tenant.metadata.name) own -= child.spec.quota.guarantee.units;
-        if (own <= 0) continue;
-        const Circumstances c = fleet.circumstances_of(tenant, *fleet.find_class(tenant.spec.tenantClass));
-        demands.push_back({&tenant, required_tier(PeerTrust::same_tenant, c), own});
-    }
-    return demands;
-}
-
-bool allowed(const std::vector<std::string>& names, const std::string& name) {
-    return names.empty() || std::ranges::find(names, name) != names.end();
-}
-
-// Whether a pool's GPUs can be given whole to the tenant, on a node of its own, in its tier or a stronger one. The
-// confidential tier counts only for those who need it: it changes what work can do (RDMA, number of GPUs).
-bool can_serve(const Pool& pool, const Demand& demand, const FleetView& fleet) {
-    if (pool.closed) return false;
-    const Whereabouts& where = demand.tenant->spec.placement;
-    if (!allowed(where.sites, pool.site) || !allowed(where.jurisdictions, pool.jurisdiction)) return false;
-    const Circumstances c = fleet.circumstances_of(*demand.tenant, *fleet.find_class(demand.tenant->spec.tenantClass));
-    for (const Tier tier : every<Tier>()) {
-        if (tier < demand.tier || (tier == Tier::confidential_vm && demand.tier != tier)) continue;
-        for (const std::int64_t gpus : {std::int64_t{1}, pool.gpus})
-            if (objections_on({.tier = tier, .gpus_per_task = gpus}, c, pool.traits).empty()) return true;
-    }
-    return false;
-}
-
-// Augmenting paths, shortest first, over a small dense graph: source, demands, pools, sink.
-class Flow {
+class Refusing {
 public:
-    Flow(const std::vector<Demand>& demands, const FleetView& fleet)
-        : demands_(demands), size_(demands.size() + fleet.pools.size() + 2), left_(size_ * size_) {
-        for (std::size_t d = 0; d < demands.size(); ++d) {
-            edge(source, demand(d)) = demands[d].units;
-            for (std::size_t p = 0; p < fleet.pools.size(); ++p)
-                if (can_serve(fleet.pools[p], demands[d], fleet)) edge(demand(d), pool(p)) = demands[d].units;
-        }
-        for (std::size_t p = 0; p < fleet.pools.size(); ++p) {
-            const Pool& each = fleet.pools[p];
-            edge(pool(p), sink()) = gpu_unit * each.gpus * static_cast<std::int64_t>(each.nodes.size());
-        }
-        while (augment()) {
-        }
-    }
+    Refusing(const OwedFleet& fleet, std::span<const std::string> applied) : fleet_{fleet}, applied_{applied} {}
 
-    bool satisfied(std::size_t d) const { return left_[source * size_ + demand(d)] == 0; }
-    // The demands that compete for the same too little: still reachable from the source.
-    bool competes(std::size_t d) const { return before_[demand(d)] != nowhere; }
-    bool wanted(std::size_t p) const { return before_[pool(p)] != nowhere; }
+    std::vector<Finding> findings() {
+        std::vector<Finding> out;
+        std::vector<Owed> owed = fleet_.owed();
+        std::ranges::stable_partition(owed, [&](const Owed& each) {  // the last of several is refused
+            return std::ranges::find(applied_, each.tenant->metadata.name) == applied_.end();
+        });
+        while (out.size() < most_findings) {
+            const Keepable all = fleet_.keepable(owed);
+            if (all == Keepable::yes) break;
+            const std::vector<Owed> rivals = all == Keepable::no ? rivals_among(owed) : owed;
+            const Tenant& about = *rivals.back().tenant;
+            out.push_back(all == Keepable::no ? refusal(about, rivals) : undecided(about, owed));
+            std::erase_if(owed, [&](const Owed& each) { return each.tenant == &about; });
+        }
+        return out;
+    }
 
 private:
-    static constexpr std::size_t source = 0, nowhere = static_cast<std::size_t>(-1);
-    std::size_t demand(std::size_t d) const { return 1 + d; }
-    std::size_t pool(std::size_t p) const { return 1 + demands_.size() + p; }
-    std::size_t sink() const { return size_ - 1; }
-    std::int64_t& edge(std::size_t from, std::size_t to) { return left_[from * size_ + to]; }
-
-    bool augment() {
-        before_.assign(size_, nowhere);
-        before_[source] = source;
-        std::queue<std::size_t> next{{source}};
-        while (!next.empty() && before_[sink()] == nowhere) {
-            const std::size_t at = next.front();
-            next.pop();
-            for (std::size_t to = 0; to < size_; ++to)
-                if (before_[to] == nowhere && edge(at, to) > 0) {
-                    before_[to] = at;
-                    next.push(to);
-                }
+    // A set of guarantees that cannot be kept at once, and of which each is needed for that.
+    std::vector<Owed> rivals_among(std::vector<Owed> owed) const {
+        for (std::size_t i = 0; i < owed.size();) {
+            std::vector<Owed> fewer = owed;
+            fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+            if (fleet_.keepable(fewer, detail_budget) == Keepable::no)
+                owed = std::move(fewer);
+            else
+                ++i;
         }
-        if (before_[sink()] == nowhere) return false;
-        std::int64_t amount = std::numeric_limits<std::int64_t>::max();
-        for (std::size_t at = sink(); at != source; at = before_[at]) amount = std::min(amount, edge(before_[at], at));
-        for (std::size_t at = sink(); at != source; at = before_[at]) {
-            edge(before_[at], at) -= amount;
-            edge(at, before_[at]) += amount;
-        }
-        return true;
+        return owed;
     }
 
-    const std::vector<Demand>& demands_;
-    std::size_t size_;
-    std::vector<std::int64_t> left_;   // residual capacity, from x to
-    std::vector<std::size_t> before_;  // of the last search
+    // The largest guarantee of the tenant that is accepted while all others stay, in its own unit; at least what its
+    // children are guaranteed.
+    std::string largest(const Tenant& tenant) const {
+        const auto of_tenant = [&](const Owed& each) { return each.tenant == &tenant; };
+        const Owed& mine = *std::ranges::find_if(fleet_.owed(), of_tenant);
+        const std::int64_t step = mine.unit.what == GuaranteeUnit::What::gpu ? gpu_unit : 1;
+        const auto fits = [&](std::int64_t steps) {
+            std::vector<Owed> changed = fleet_.owed();
+            std::ranges::find_if(changed, of_tenant)->amount = steps * step;
+            return fleet_.keepable(changed, detail_budget) == Keepable::yes;
+        };
+        if (!fits(0)) return "";
+        const std::int64_t has = mine.amount / step;
+        std::int64_t most = 0, too_many = has + 1;
+        while (most + 1 < too_many) {
+            const std::int64_t middle = most + (too_many - most) / 2;
+            (fits(middle) ? most : too_many) = middle;
+        }
+        Quota quota = tenant.spec.quota;
+        quota.guarantee.units -= (has - most) * gpu_unit + mine.amount % step;
+        return print_guarantee(quota);
+    }
+
+    struct Needs {
+        std::string who;
+        std::int64_t nodes = 0;
+    };
+    // The fewest nodes that tenants which share nodes need, counted alone; largest nodes first.
+    std::vector<Needs> needs_of(const std::vector<Owed>& rivals) const {
+        std::map<std::string, std::vector<Owed>> sharing;
+        for (const Owed& each : rivals) {
+            std::optional<PeerTrust> widest;
+            for (const auto& bears : each.bears)
+                if (bears) widest = std::max(widest.value_or(*bears), *bears);
+            std::string who = each.tenant->metadata.name;
+            if (each.unit.what != GuaranteeUnit::What::node && widest == PeerTrust::same_domain)
+                who = trust_group(*each.tenant);
+            if (each.unit.what != GuaranteeUnit::What::node && widest == PeerTrust::distrusting)
+                who = "those in VMs together";
+            if (who.starts_with("tenant ")) who = who.substr(7);
+            sharing[who].push_back(each);
+        }
+        std::vector<Needs> out;
+        for (const auto& [who, members] : sharing) out.push_back({who, fewest_nodes(members)});
+        return out;
+    }
+    std::int64_t fewest_nodes(const std::vector<Owed>& members) const {
+        std::int64_t gpus = 0, nodes = 0, largest_node = 1;
+        for (std::size_t k = 0; k < fleet_.kinds().size(); ++k)
+            if (std::ranges::any_of(members, [&](const Owed& each) { return each.bears[k].has_value(); }))
+                largest_node = std::max(largest_node, fleet_.kinds()[k].gpus);
+        for (const NodeClaim& claim : claims_of(members)) (claim.whole_nodes ? nodes : gpus) += claim.amount;
+        return nodes + (gpus + largest_node - 1) / largest_node;
+    }
+
+    Finding refusal(const Tenant& about, const std::vector<Owed>& rivals) const {
+        std::vector<std::string> others;
+        std::int64_t nodes_there = 0, gpus_there = 0, nodes_needed = 0;
+        Gpus guaranteed;
+        Tier tier{};
+        for (const Owed& each : rivals) {
+            guaranteed = guaranteed + each.gpus;
+            if (each.tenant == &about) tier = each.tier;
+            if (each.tenant != &about && std::ranges::find(others, each.tenant->metadata.name) == others.end())
+                others.push_back(each.tenant->metadata.name);
+        }
+        for (std::size_t k = 0; k < fleet_.kinds().size(); ++k)
+            if (std::ranges::any_of(rivals, [&](const Owed& each) { return each.bears[k].has_value(); })) {
+                nodes_there += fleet_.kinds()[k].nodes;
+                gpus_there += fleet_.kinds()[k].nodes * fleet_.kinds()[k].gpus;
+            }
+        std::vector<std::string> parts;
+        for (const Needs& needs : needs_of(rivals)) {
+            parts.push_back(fmt::format("{} {}", needs.who, needs.nodes));
+            nodes_needed += needs.nodes;
+        }
+        return finding(
+            about,
+            fmt::format(
+                "the guarantee of {} in tier {} cannot be kept{}: {} needed ({}), and {} with {} GPUs may serve "
+                "{}; guaranteed are {} GPUs",
+                print_guarantee(about.spec.quota), word(tier),
+                others.empty() ? "" : fmt::format(" together with {}", fmt::join(others, ", ")),
+                counted(nodes_needed, nodes_needed == 1 ? "node is" : "nodes are"), fmt::join(parts, ", "),
+                counted(nodes_there, nodes_there == 1 ? "node" : "nodes"), gpus_there, others.empty() ? "it" : "them",
+                print(guaranteed)),
+            remedy(about, others, tier));
+    }
+
+    static std::string counted(std::int64_t number, std::string_view what) {
+        return fmt::format("{} {}", number, what);
+    }
+
+    std::string remedy(const Tenant& about, const std::vector<std::string>& others, Tier tier) const {
+        std::vector<std::string> ways;
+        if (const std::string most = largest(about); !most.empty())
+            ways.push_back(fmt::format("lower the guarantee of {} to {}", about.metadata.name, most));
+        for (const Owed& each : fleet_.owed()) {
+            if (ways.size() >= most_alternatives) break;
+            const std::string& name = each.tenant->metadata.name;
+            if (each.tenant == &about || std::ranges::find(others, name) == others.end()) continue;
+            const std::string most = largest(*each.tenant);
+            std::string way = fmt::format("that of {} to {}", name, most);
+            if (!most.empty() && std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+        }
+        ways.push_back(
+            fmt::format("add nodes that can serve tier {} where {} may run", word(tier), about.metadata.name));
+        return fmt::format("{}", fmt::join(ways, ", or "));
+    }
+
+    Finding undecided(const Tenant& about, const std::vector<Owed>& owed) const {
+        std::set<std::size_t> domains;
+        for (const Owed& each : owed) domains.insert(each.domain);
+        return finding(
+            about,
+            fmt::format(
+                "it is not shown that the guarantee of {} can be kept: the search for an assignment of {} kinds "
+                "of nodes to {} trust domains has spent its budget of {} steps",
+                print_guarantee(about.spec.quota), fleet_.kinds().size(), domains.size(), assignment_budget),
+            "lower guarantees until an assignment is found, or let fewer rules tell nodes apart: sites, sizes, tiers");
+    }
+
+    static Finding finding(const Tenant& about, std::string what, std::string remedy) {
+        return {.kind = Tenant::kind,
+                .name = about.metadata.name,
+                .path = "/spec/quota/guarantee",
+                .what = std::move(what),
+                .remedy = std::move(remedy)};
+    }
+
+    const OwedFleet& fleet_;
+    std::span<const std::string> applied_;
 };
 
 }  // namespace
 
-std::vector<Finding> unkeepable_guarantees(const Snapshot& snapshot, Instant now) {
+std::vector<Finding> unkeepable_guarantees(const Snapshot& snapshot, Instant now,
+                                           std::span<const std::string> applied) {
+    if (auto misfits = misfit_guarantees(snapshot); !misfits.empty()) return misfits;
     if (snapshot.nodes.empty()) return {};  // a policy without its fleet: nothing to hold it against yet
-    const FleetView fleet{snapshot, now};
-    const std::vector<Demand> demands = demands_of(fleet);
-    const Flow flow{demands, fleet};
-
-    std::string names;
-    std::int64_t wanted = 0, there = 0;
-    for (std::size_t d = 0; d < demands.size(); ++d) {
-        if (!flow.competes(d)) continue;
-        names += (names.empty() ? "" : ", ") + demands[d].tenant->metadata.name;
-        wanted += demands[d].units;
-    }
-    for (std::size_t p = 0; p < fleet.pools.size(); ++p)
-        if (flow.wanted(p))
-            there += gpu_unit * fleet.pools[p].gpus * static_cast<std::int64_t>(fleet.pools[p].nodes.size());
-
-    std::vector<Finding> findings;
-    for (std::size_t d = 0; d < demands.size(); ++d) {
-        if (flow.satisfied(d)) continue;
-        const Tenant& tenant = *demands[d].tenant;
-        findings.push_back(
-            {.kind = Tenant::kind,
-             .name = tenant.metadata.name,
-             .path = "/spec/quota/guarantee",
-             .what = fmt::format("the guarantee of {} GPUs in tier {} cannot be kept: {} together are guaranteed {} "
-                                 "GPUs, and the nodes that may serve them have {}",
-                                 print(tenant.spec.quota.guarantee), word(demands[d].tier), names, print(Gpus{wanted}),
-                                 print(Gpus{there})),
-             .remedy = fmt::format("lower guarantees by {} GPUs in all, or add nodes that can serve tier {} where the "
-                                   "tenant may run",
-                                   print(Gpus{wanted - there}), word(demands[d].tier))});
-    }
-    return findings;
+    const OwedFleet fleet{snapshot, now};
+    return Refusing{fleet, applied}.findings();
 }
 
 }  // namespace bulkhead

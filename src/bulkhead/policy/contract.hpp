@@ -73,6 +73,26 @@ struct ReclaimStep {
     friend bool operator==(const ReclaimStep&, const ReclaimStep&) = default;
 };
 
+// The longest time until work within its tenant's guarantee starts, if removing unprotected preemptible work makes
+// room for it: the sum of what the policy and the limits of nodes allow. A failed wipe, a lost node or a legal hold
+// begins it anew.
+struct StartBound {
+    Duration minRuntime, save, stop, wipe, reboot, total, aim;
+
+    static constexpr void describe(auto&& field) {
+        field("minRuntime", &StartBound::minRuntime,
+              "The longest reclaimMinRuntime of a tenant: so long work runs at least before it gives way.");
+        field("save", &StartBound::save, "Time to save a checkpoint: checkpointAtMost of the FleetPolicy.");
+        field("stop", &StartBound::stop, "Time to stop its processes.");
+        field("wipe", &StartBound::wipe, "Time to destroy instances and to wipe memory, drives and virtual functions.");
+        field("reboot", &StartBound::reboot,
+              "Time for a verified reboot of the host; 0s: no node that may serve it is rebooted between tenants.");
+        field("total", &StartBound::total, "The sum.", Rule{.required = true});
+        field("aim", &StartBound::aim, "The reclaimBound of the class: what is aimed at, not what is promised.");
+    }
+    friend bool operator==(const StartBound&, const StartBound&) = default;
+};
+
 // An exception this contract relies on.
 struct ExceptionInForce {
     std::string name;
@@ -143,8 +163,8 @@ struct ReliedOn {
 };
 
 // How much of a contract is written. The terms are what is decided by, and the nodes that can serve it; the clauses are
-// what is said to whoever reads it: isolates, open, reclaim, controls, excluded, reliesOn and grade. Most contracts are
-// never read.
+// what is said to readers: guaranteed, entitlement, isolates, open, reclaim, controls, excluded, reliesOn and grade.
+// Most contracts are never read.
 enum class Written : std::uint8_t { in_full, terms_alone };
 
 struct Contract {
@@ -164,6 +184,9 @@ struct Contract {
     std::vector<Aspect> sloResources;
     QuotaModel quota{};
     Gpus guarantee;
+    std::string guaranteed;
+    Gpus entitlement;
+    StartBound bound;
     bool preemptible = false;
     std::int64_t priority = 0;
     Compliance compliance{};
@@ -199,6 +222,11 @@ struct Contract {
         field("sloResources", &Contract::sloResources, "What a hard level covers.");
         field("quota", &Contract::quota, "The quota model.", Rule{.required = true});
         field("guarantee", &Contract::guarantee, "The tenant's guaranteed GPUs.");
+        field("guaranteed", &Contract::guaranteed, "The guarantee in its unit: 2 nodes of 8 GPUs.");
+        field(
+            "entitlement", &Contract::entitlement,
+            "The footprint that admission reserved for the guarantee: the tenant's part of its trust domain's nodes.");
+        field("bound", &Contract::bound, "Within what time work within the guarantee starts.");
         field("preemptible", &Contract::preemptible, "Whether it may be stopped for other work.",
               Rule{.required = true});
         field("priority", &Contract::priority, "Its priority.", Rule{.required = true});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bulkhead/policy/guarantee.hpp"
 #include "bulkhead/policy/shipped_classes.hpp"
 
 namespace bulkhead {
@@ -59,6 +60,11 @@ bool in_same_state(const Pool& a, const Pool& b) {
 
 FleetView::FleetView(const Snapshot& from, Instant at) : snapshot(from), now(at) {
     if (!snapshot.policies.empty()) policy = snapshot.policies.front().spec;
+    for (const Tenant& tenant : snapshot.tenants) {
+        const Quota& quota = tenant.spec.quota;
+        longest_min_runtime = std::max(longest_min_runtime, quota.reclaimMinRuntime.value_or(Duration{}));
+        if (quota.guaranteeUnit != "gpu") guarantees.emplace(tenant.metadata.name, guaranteed_gpus(tenant, snapshot));
+    }
     for (const GpuNode& node : snapshot.nodes) {
         std::map<std::string_view, std::int64_t> models;
         for (const NodeGpus& gpus : node.status.gpus) models[gpus.model] += gpus.count;
@@ -125,6 +131,8 @@ Circumstances FleetView::circumstances_of(const Tenant& tenant, const TenantClas
                     .class_priority = sells.priority.highest,
                     .priority_grant = spec.priorityGrant,
                     .guarantee = spec.quota.guarantee.units};
+    if (const auto counted = guarantees.find(tenant.metadata.name); counted != guarantees.end())
+        c.guarantee = counted->second.units;
     for (const Mechanism mechanism : sells.mechanisms) c.class_mechanisms.insert(mechanism);
     for (const AcceptedRisk& accepted : spec.accepts)
         if (accepted.at <= now) c.accepts.insert(accepted.risk);  // nobody has accepted what is dated tomorrow

@@ -41,6 +41,8 @@ struct FleetView {
     Instant now;
     FleetPolicySpec policy;  // the default one when the snapshot has none
     std::vector<Pool> pools;
+    Duration longest_min_runtime;                 // of any tenant's work before it is reclaimed
+    std::map<std::string_view, Gpus> guarantees;  // in GPUs, of tenants whose guarantee has another unit
 };
 
 }  // namespace bulkhead

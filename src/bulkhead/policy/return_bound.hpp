@@ -4,16 +4,19 @@
 #pragma once
 
 #include "bulkhead/base/quantity.hpp"
+#include "bulkhead/model/operation_limits.hpp"
 #include "bulkhead/model/policy.hpp"
 
 namespace bulkhead {
 
 struct ReturnBound {
-    Duration run;                // until the minimum run time of the work in the way is over
-    Duration save;               // its checkpoint
-    Duration stop{300'000};      // from the order to stop until nothing of it runs
-    Duration wipe{600'000};      // of GPU memory, which is verified
-    Duration reboot{3'600'000};  // of the host to a known image, where trust demands one; else 0
+    Duration run;                            // until the minimum run time of the work in the way is over
+    Duration save;                           // its checkpoint
+    Duration stop = OperationLimits{}.stop;  // from the order to stop until nothing of it runs
+    // Instances are destroyed, and GPU memory is wiped, which is verified.
+    Duration wipe{OperationLimits{}.instance.ms + OperationLimits{}.wipe_memory.ms};
+    // Of the host to a known image, and its verification, where trust demands one; else 0.
+    Duration reboot{OperationLimits{}.reboot.ms + OperationLimits{}.verify.ms};
 
     constexpr Duration sum() const { return {run.ms + save.ms + stop.ms + wipe.ms + reboot.ms}; }
     friend constexpr bool operator==(const ReturnBound&, const ReturnBound&) = default;

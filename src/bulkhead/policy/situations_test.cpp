@@ -13,7 +13,7 @@
 #include "bulkhead/policy/fleet_fixture_test.hpp"
 #include "bulkhead/policy/slice.hpp"
 
-namespace bulkhead {
+namespace bulkhead::situations {
 
 namespace {
 
@@ -672,4 +672,4 @@ TEST(PolicySituations, a_node_that_gets_through_its_own_fences_serves_no_tier_th
 
 }  // namespace
 
-}  // namespace bulkhead
+}  // namespace bulkhead::situations

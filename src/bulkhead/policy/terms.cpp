@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <set>
 
+#include "bulkhead/model/guarantee_unit.hpp"
 #include "bulkhead/policy/catalogue.hpp"
 #include "bulkhead/policy/explain.hpp"
 #include "bulkhead/policy/fabric_terms.hpp"
+#include "bulkhead/policy/guarantee.hpp"
+#include "bulkhead/policy/return_bound.hpp"
 #include "bulkhead/policy/rules.hpp"
 #include "bulkhead/policy/slice.hpp"
 #include "bulkhead/policy/threat_model.hpp"
@@ -168,6 +171,24 @@ Handover handover_of(const FleetView& fleet, const Verdict& verdict) {
     return Handover::verified_reboot;
 }
 
+// Each part is the most that policy and nodes allow, so that the sum is kept unless an operation fails. Drives and
+// functions that the work itself needs are wiped before it gets them.
+StartBound start_bound(const FleetView& fleet, const Verdict& verdict, const TenantClassSpec& sells) {
+    bool reboots = false;
+    for (std::size_t i = 0; i < fleet.pools.size(); ++i)
+        reboots |= verdict.on_pool[i].empty() && fleet.pools[i].traits.has.contains(Capability::verified_reboot);
+    ReturnBound bound = return_bound(fleet.policy, fleet.longest_min_runtime, reboots);
+    if (verdict.ask.nvme) bound.wipe.ms += OperationLimits{}.wipe_drive.ms;
+    if (verdict.ask.rdma) bound.wipe.ms += OperationLimits{}.wipe_function.ms;
+    return {.minRuntime = bound.run,
+            .save = bound.save,
+            .stop = bound.stop,
+            .wipe = bound.wipe,
+            .reboot = bound.reboot,
+            .total = bound.sum(),
+            .aim = sells.reclaimBound};
+}
+
 }  // namespace
 
 Contract write_contract(const GpuWorkload& workload, const Asker& asker, const FleetView& fleet, const Verdict& verdict,
@@ -187,7 +208,10 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
                       .requiredTier = required_tier(ask.share_node, asker.circumstances),
                       .slo = ask.slo,
                       .quota = asker.tenant_class->spec.quota,
-                      .guarantee = tenant.spec.quota.guarantee,
+                      .guarantee = Gpus{asker.circumstances.guarantee},
+                      .guaranteed = writing.written == Written::in_full ? print_guarantee(tenant.spec.quota) : "",
+                      .entitlement = {},
+                      .bound = start_bound(fleet, verdict, asker.tenant_class->spec),
                       .preemptible = ask.preemptible,
                       .priority = ask.priority,
                       .compliance = tenant.spec.compliance};
@@ -213,6 +237,7 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
                                        .expires = exception->expires});
     }
     if (writing.written == Written::in_full) {
+        contract.entitlement = entitlements(fleet.snapshot).at(tenant.metadata.name);
         write_claims(contract, ask);
         if (ask.rdma) {
             const std::vector<std::string> nodes{writing.placed.begin(), writing.placed.end()};

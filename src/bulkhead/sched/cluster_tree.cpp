@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "bulkhead/policy/guarantee.hpp"
 #include "bulkhead/policy/slice.hpp"
 
 namespace bulkhead::sched {
@@ -71,7 +72,7 @@ Cluster cluster_of(const Snapshot& snapshot) {
         const Quota& quota = tenant.spec.quota;
         cluster.tenants.push_back({.name = tenant.metadata.name,
                                    .parent = tenant.spec.parent,
-                                   .guarantee = quota.guarantee,
+                                   .guarantee = guaranteed_gpus(tenant, snapshot),
                                    .limit = quota.limit,
                                    .weight = quota.weight,
                                    .overQuotaPriority = quota.overQuotaPriority,

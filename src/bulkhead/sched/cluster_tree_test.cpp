@@ -27,7 +27,7 @@ TEST(ClusterTree, a_snapshot_is_a_cluster) {
     snapshot.nodes = {node};
     Tenant parent, child;
     parent.metadata.name = "lab";
-    parent.spec.quota = {Gpus::whole(4), Gpus::whole(9), 0, 7};
+    parent.spec.quota = {.guarantee = Gpus::whole(4), .limit = Gpus::whole(9), .weight = 0, .overQuotaPriority = 7};
     child.metadata.name = "vision";
     child.spec.parent = "lab";
     snapshot.tenants = {parent, child};

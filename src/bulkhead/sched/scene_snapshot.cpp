@@ -5,6 +5,7 @@
 
 #include "bulkhead/gpu/profile_name.hpp"
 #include "bulkhead/policy/compile.hpp"
+#include "bulkhead/policy/guarantee.hpp"
 #include "bulkhead/policy/shipped_classes.hpp"
 #include "bulkhead/sched/drawing.hpp"
 #include "bulkhead/sched/nearness.hpp"
@@ -53,7 +54,7 @@ private:
             const TenantClass* sold = class_named(tenant.spec.tenantClass);
             TenantFacts facts{.name = tenant.metadata.name,
                               .domain = relations_.domain(number),
-                              .guarantee = quota.guarantee,
+                              .guarantee = guaranteed_gpus(tenant, snapshot_),
                               .limit = quota.limit,
                               .weight = quota.weight,
                               .over_quota_priority = quota.overQuotaPriority,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "bulkhead/policy/guarantee.hpp"
 #include "bulkhead/shell/device_metrics.hpp"
 
 namespace bulkhead::shell {
@@ -77,9 +78,23 @@ void tell_standing(Exposition& out, const std::string& with, const Standing& of)
         .add(with, decimal(of.oldest_wait_ms, 3));
 }
 
-void tell_quota(Exposition& out, const std::string& with, const Quota& quota) {
+// In GPUs. Figures know nodes by their number of GPUs alone: of a guarantee in nodes the smallest node of the fleet
+// counts, wherever it stands.
+Gpus guarantee_in_gpus(Tenant tenant, const Census::Taken& census) {
+    if (tenant.spec.quota.guaranteeUnit == "gpu") return tenant.spec.quota.guarantee;
+    tenant.spec.placement = {};
+    Snapshot nodes;
+    for (const auto& facts : census.nodes) {
+        if (facts->gpus == 0) continue;
+        nodes.nodes.emplace_back().status.gpus.push_back({.model = "", .count = facts->gpus, .slices = {}});
+    }
+    return guaranteed_gpus(tenant, nodes);
+}
+
+void tell_quota(Exposition& out, const std::string& with, const Tenant& tenant, const Census::Taken& census) {
+    const Quota& quota = tenant.spec.quota;
     out.family("bulkhead_tenant_guarantee_gpus", Type::gauge, "GPUs that are its own whenever it wants them.")
-        .add(with, decimal(quota.guarantee));
+        .add(with, decimal(guarantee_in_gpus(tenant, census)));
     if (quota.limit)
         out.family("bulkhead_tenant_limit_gpus", Type::gauge, "The most it may ever hold; none: there is no limit.")
             .add(with, decimal(*quota.limit));
@@ -127,7 +142,7 @@ void tell_tenants(Exposition& out, const TenantFigures& figures) {
         const std::string with = labels({{"tenant", name}});
         const Standing& of = all.at(name);
         tell_standing(out, with, of);
-        tell_quota(out, with, tenant->spec.quota);
+        tell_quota(out, with, *tenant, figures.census);
         tell_past(out, with, past_of(figures.books, name));
         auto& waiting = out.family("bulkhead_tenant_waiting", Type::gauge,
                                    "Its workloads that wait, by what the scheduler names as a cause; one may have "
@@ -210,7 +225,7 @@ void tell_tenant(Exposition& out, const std::string& tenant, const TenantFigures
     }
     tell_standing(out, with, of);
     for (const auto& one : figures.census.tenants)
-        if (one->metadata.name == tenant) tell_quota(out, with, one->spec.quota);
+        if (one->metadata.name == tenant) tell_quota(out, with, *one, figures.census);
     tell_past(out, with, past_of(figures.books, tenant));
     auto& waiting =
         out.family("bulkhead_tenant_waiting", Type::gauge, "Its workloads that wait, for its own limit or for room.");
