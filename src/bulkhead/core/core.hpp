@@ -27,6 +27,9 @@ enum class Planted : std::uint8_t {
     draw_blindly,           // 12: numbers of the fabric are drawn without a look at who has them
     forget_promises,        // 6: room that was freed for a claim is not kept for it
     exceed_lowered_limits,  // 6: a limit that was lowered ends nothing
+    keep_host_history,      // 6: a node counts as used by strangers after they would have left and it was rebooted
+    serve_by_due_alone,     // 6: a guarantee is no claim; only work above its due gives way
+    count_mps_workloads,    // 1: an MPS server's clients are counted once for each workload
 };
 
 struct CoreSettings {

@@ -80,6 +80,7 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
     const bool reboots =
         has_verified_reboot(run) && !under_hold(state, {run.host_used_by.begin(), run.host_used_by.end()});
     node.can_reboot = reboots && !keeps_for_hold(state, run);
+    if (state.settings.planted == Planted::keep_host_history && !run.leases.empty()) node.can_reboot = false;
     node.board_is_one = object.status.nvlink != NvLink::none && !partitioned;
     const UnitState host = run.host.units.empty() ? UnitState::dirty : run.host.units[0].state;
     node.host_busy = host == UnitState::sanitizing || host == UnitState::quarantined || host == UnitState::held ||
@@ -121,6 +122,7 @@ sched::Node picture_of(Core::State& state, NodeRun& run) {
         const auto workload = state.workloads.find(lease.workload);
         if (workload != state.workloads.end())
             resident.tasks = static_cast<std::uint16_t>(tasks_here(lease, part, workload->second.object.spec));
+        if (state.settings.planted == Planted::count_mps_workloads) resident.tasks = 1;
         if (state.settings.planted != Planted::ignore_neighbours) node.residents.push_back(std::move(resident));
         if (state.settings.planted != Planted::lease_twice)
             for (const GpuPart& gpu : part.prepare.gpus)
@@ -165,6 +167,11 @@ std::vector<sched::TenantFacts> tenant_facts(Core::State& state) {
         facts.limit = spec.quota.limit;
         const TenantClass* sold = class_of(state, tenant->second.object);
         facts.hard = sold != nullptr && sold->spec.quota == QuotaModel::hard;
+        if (state.settings.planted == Planted::serve_by_due_alone) {
+            if (facts.hard) facts.limit = facts.guarantee;
+            facts.guarantee = {};
+            facts.hard = false;
+        }
     }
     return all;
 }
@@ -603,7 +610,9 @@ void place_work(Turn& turn) {
         workload.freeing.reset();
         bind(turn, workload, binding);
     }
-    for (const sched::Eviction& eviction : statement.evict) evict(turn, eviction);
+    for (const sched::Eviction& eviction : statement.evict)
+        if (eviction.action != sched::Action::limit || state.settings.planted != Planted::exceed_lowered_limits)
+            evict(turn, eviction);
     for (const sched::Move& moved : statement.move) carry_out_move(turn, moved);
     follow_freeing(turn);
     for (const sched::Waiting& each : statement.waiting) {

@@ -52,7 +52,7 @@ void follow_freeing(Turn& turn) {
     for (const auto& [key, node] : state.nodes) keys.push_back(key);
     std::map<Key, const sched::Promise*> promises;
     for (const sched::Promise& promise : state.promises)
-        if (promise.freed) promises[promise.workload] = &promise;
+        if (promise.freed || promise.guaranteed) promises[promise.workload] = &promise;
     for (const Key key : state.pending) {
         WorkloadRun& workload = state.workloads.at(key);
         const auto found = promises.find(key);

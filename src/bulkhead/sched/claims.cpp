@@ -114,11 +114,6 @@ void Engine::State::settle_claims(Statement& statement, Instant now, bool firm) 
         }
         RoomClaim& claim = *claim_of(job);
         lower(claim, lifted);
-        for (const SeatNo seat : claim.seats) {
-            const NodeNo node = fleet.seat(seat).node;
-            if (fleet.awaits_reboot(seat) && std::ranges::find(statement.reboot, node) == statement.reboot.end())
-                statement.reboot.push_back(node);
-        }
         const bool coming = std::ranges::any_of(claim.seats, [&](SeatNo seat) { return fleet.unsettled(seat); });
         if (claim.freed_for_it ? coming : guaranteed || !firm) continue;
         // Nothing more will become free there. A drained node may be opened again, and the rest belongs to the claim.

@@ -141,6 +141,12 @@ void Engine::State::tell_waiting(const Round& round, Statement& statement, Insta
             within_quota(rec.job, rec.fewest()) && claim_of(job) == nullptr)
             want_reboots(statement, job);
     }
+    // Hosts of room that is kept: of claims that this cycle made, too.
+    for (const RoomClaim& claim : claims)
+        for (const SeatNo seat : claim.seats)
+            if (const NodeNo node = fleet.seat(seat).node;
+                fleet.awaits_reboot(seat) && std::ranges::find(statement.reboot, node) == statement.reboot.end())
+                statement.reboot.push_back(node);
 }
 
 Statement Engine::cycle(Instant now) {
