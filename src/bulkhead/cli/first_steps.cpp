@@ -99,8 +99,11 @@ std::string first_steps(const FleetShape& shape) {
                                    : fmt::format("class: research, quota: {{limit: {}}}", whole);
     const bool cut = shape.model.find("80gb") != std::string::npos;  // boards that have a 3g.40gb
     const bool joined = shape.model.find("sxm") != std::string::npos && whole > 1;
-    return fmt::format(R"(# Four tenants that distrust each other, and a piece of work of each.
-apiVersion: bulkhead.dev/v1alpha1
+    // Two of the tenants trust each other, so that their small work shares a node and leaves the others open.
+    const std::string policy =
+        first_policy(shape) + "  trustDomains:\n    - {name: campus, members: [lab, nightly]}\n---\n";
+    return "# Four tenants, and a piece of work of each. The lab and its nightly jobs trust each other.\n" + policy +
+           fmt::format(R"(apiVersion: bulkhead.dev/v1alpha1
 kind: Tenant
 metadata: {{name: aurora}}
 spec: {{{trains}, priorityGrant: 100}}
@@ -113,12 +116,18 @@ spec: {{class: slo-serving, quota: {{guarantee: 1}}, priorityGrant: 100}}
 apiVersion: bulkhead.dev/v1alpha1
 kind: Tenant
 metadata: {{name: lab}}
-spec: {{class: research, quota: {{limit: 4}}}}
+spec:
+  class: research
+  quota: {{limit: 4}}
+  trustDomain: {{name: campus, consent: {{by: head of campus, at: 2026-01-01T00:00:00Z}}}}
 ---
 apiVersion: bulkhead.dev/v1alpha1
 kind: Tenant
 metadata: {{name: nightly}}
-spec: {{class: batch, quota: {{limit: 8}}}}
+spec:
+  class: batch
+  quota: {{limit: 8}}
+  trustDomain: {{name: campus, consent: {{by: head of campus, at: 2026-01-01T00:00:00Z}}}}
 ---
 # Whole GPUs, together or not at all.
 apiVersion: bulkhead.dev/v1alpha1
