@@ -59,7 +59,7 @@ TEST_F(Answers, a_tenant_reads_the_same_without_names_and_counts) {
                                     asked_by_tenant(command::Queue{.in_the_way = true})}) {
         EXPECT_THAT(body, HasSubstr("other work would have to end, and a guarantee protects it")) << body;
         EXPECT_THAT(body, HasSubstr("the run time of work in its way is not declared"));
-        for (const char* theirs : {"zebra", "owner", "\"n0\"", "\"n1\"", "node n"})
+        for (const char* theirs : {"zebra", "\"owner\"", "tenant owner", "\"n0\"", "\"n1\"", "node n"})
             EXPECT_THAT(body, Not(HasSubstr(theirs)));
     }
 }

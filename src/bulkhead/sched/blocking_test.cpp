@@ -67,13 +67,13 @@ TEST(Blocking, names_the_job_that_closes_the_reserved_node_and_when_it_may_be_ev
     const Blocking blocking = play.blocking("train");
     ASSERT_EQ(blocking.must_end.size(), 1u);
     const Blocker& work = blocking.must_end[0];
-    EXPECT_EQ(play.name(work.workload), "s1") << "its place is reserved: it may be evicted first";
+    EXPECT_EQ(play.name(work.workload), "s2") << "its node is reserved: s1 has run longer and would lose more";
     EXPECT_EQ(work.stays, Stays::minimum_run_time);
-    EXPECT_EQ(work.ran, minutes(5));
+    EXPECT_EQ(work.ran, minutes(2));
     EXPECT_EQ(work.minimum, minutes(10));
     EXPECT_TRUE(work.closes_node);
     ASSERT_EQ(blocking.nodes.size(), 2u);
-    EXPECT_EQ(play.nodes[blocking.nodes[0].node], "n1") << "the best candidate first";
+    EXPECT_EQ(play.nodes[blocking.nodes[0].node], "n2") << "the best candidate first";
     for (const BlockedNode& node : blocking.nodes) EXPECT_EQ(node.obstacle, Obstacle::neighbours);
     EXPECT_EQ(blocking.start, work.until);
 }
@@ -83,9 +83,9 @@ TEST(Blocking, operators_read_names_and_numbers) {
     const InTheWay way = play.read_by(Audience::fleet_operator, "train");
     ASSERT_EQ(way.mustEnd.size(), 1u);
     EXPECT_EQ(way.mustEnd[0].says,
-              "node n1: job s1 of tenant small1 closes the node (1 of 8 GPUs leased); it would have to end; it is "
-              "preemptible and has run 5m of a minimum of 10m");
-    EXPECT_EQ(way.nodes[0].says, "node n1 runs work that may not share a node with it");
+              "node n2: job s2 of tenant small2 closes the node (1 of 8 GPUs leased); it would have to end; it is "
+              "preemptible and has run 2m of a minimum of 10m");
+    EXPECT_EQ(way.nodes[0].says, "node n2 runs work that may not share a node with it");
     EXPECT_THAT(way.expectedSays, HasSubstr(print(*way.expectedStart)));
 }
 
