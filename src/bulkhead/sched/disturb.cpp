@@ -77,7 +77,13 @@ bool Engine::State::relocate(JobNo claimant, const Plan& plan, Instant now, Stat
     for (const Relocation& moved : plan.moves) lift_job(moved.job, !settings.wipes);
     // Kept for the claimant, not taken: part of it may be of those who are on their way out.
     std::vector<SeatNo> held;
-    const auto left = [&](const SeatRec& seat) { return seat.ending || (seat.job != nil && gone[seat.job]); };
+    const auto is_given = [&](SeatNo seat) {
+        return std::ranges::any_of(
+            plan.shrinks, [&](const Shrink& each) { return std::ranges::find(each.seats, seat) != each.seats.end(); });
+    };
+    const auto left = [&](const SeatRec& seat) {
+        return seat.ending || (seat.job != nil && gone[seat.job]) || is_given(fleet.number_of(seat));
+    };
     for (const FleetIndex::Portion& portion : plan.where)
         fleet.promise(portion, jobs[claimant].job, claimant, left, held);
     bool all = std::ssize(held) == jobs[claimant].fewest();

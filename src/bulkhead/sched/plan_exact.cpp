@@ -28,7 +28,7 @@ struct Engine::State::ExactSearch {
         Fate fate = Fate::stays;
         std::vector<std::int32_t> given;  // by piece: tasks
     };
-    struct Piece {  // of a candidate, on one node
+    struct Piece {  // of a candidate, on one node: seats that are alike
         std::size_t candidate = 0;
         std::size_t node = 0;  // into `nodes`
         std::vector<SeatNo> seats;
@@ -74,15 +74,30 @@ struct Engine::State::ExactSearch {
                 here.push_back(state.fleet.seat(s).node);
             std::ranges::sort(here);
             here.erase(std::ranges::unique(here).begin(), here.end());
-            for (const NodeNo node : here) {
-                pieces_of[i].push_back(pieces.size());
-                if (at[node] < places.size()) places[at[node]].pieces.push_back(pieces.size());
-                pieces.push_back({i, at[node], search.seats_of(among[i].job, node)});
-            }
+            for (const NodeNo node : here)
+                for (std::vector<SeatNo>& seats : alike(search.seats_of(among[i].job, node))) {
+                    pieces_of[i].push_back(pieces.size());
+                    if (at[node] < places.size()) places[at[node]].pieces.push_back(pieces.size());
+                    pieces.push_back({i, at[node], std::move(seats)});
+                }
             list_ways(i);
         }
         const bool small = state.fleet.nodes() <= always_exact_nodes && among.size() <= always_exact_jobs;
         looks = small ? looks_for_few : looks_allowed;
+    }
+
+    // Seats of one job on one node in groups: it does not matter which seat of a group is given up. Whole GPUs are
+    // alike; parts of different GPUs are not, because others sit beside them.
+    std::vector<std::vector<SeatNo>> alike(const std::vector<SeatNo>& seats) const {
+        std::vector<std::vector<SeatNo>> groups;
+        for (const SeatNo seat : seats) {
+            const SeatRec& rec = state.fleet.seat(seat);
+            const bool joins = !groups.empty() && (state.fleet.whole_gpus(rec.shape) > 0 ||
+                                                   state.fleet.seat(groups.back().front()).gpus == rec.gpus);
+            if (!joins) groups.emplace_back();
+            groups.back().push_back(seat);
+        }
+        return groups;
     }
 
     // Every number of tasks on every node, the fewest first.
@@ -197,7 +212,8 @@ struct Engine::State::ExactSearch {
             if (decided[i].fate != Fate::gives) continue;
             std::int32_t sum = 0;
             for (const std::int32_t n : decided[i].given) sum += n;
-            out.push_back({rec.job.tenant, among[i].holds - rec.job.counted(rec.placed - sum), rec.job.counted(1)});
+            const std::int64_t spared = among[i].holds - rec.job.counted(rec.placed - sum);
+            out.push_back({rec.job.tenant, spared, spared});
         }
         return out;
     }

@@ -159,7 +159,7 @@ bool Engine::State::PlanSearch::within_quota_after(std::span<const Protection::T
 
 // Room that is on its way: what is ending, being wiped, or about to be rebooted.
 std::optional<Plan> Engine::State::PlanSearch::nothing_needed() {
-    if (over || (law != Law::priority && !protection.claims_alone())) return std::nullopt;
+    if (over) return std::nullopt;
     const FleetIndex& fleet = state.fleet;
     bool any = false;
     std::vector<NodeNo> coming;
@@ -221,8 +221,8 @@ std::optional<Plan> Engine::State::PlanSearch::find() {
         return tasks == 1 ? nearby_single(PlanKind::moves) : nearby_gang(PlanKind::moves);
     }
     if (auto plan = nothing_needed()) {
-        // Inside a tenant no work ends where room is on its way.
-        if (law == Law::priority) return std::nullopt;
+        // No work ends where room is on its way; it is kept for those who are owed it.
+        if (law == Law::priority || !protection.claims_alone()) return std::nullopt;
         return plan;
     }
     const bool few = state.lists_candidates();
