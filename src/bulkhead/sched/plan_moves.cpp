@@ -59,9 +59,16 @@ bool Engine::State::MoveTrial::place_moved(FleetIndex& fleet, Plan& plan, std::s
     Relocation& moved = plan.moves[at];
     const JobRec& rec = state.jobs[moved.job];
     std::vector<FleetIndex::Portion> room;
-    for (NodeNo node = 0; node < fleet.nodes(); ++node)
+    // A node that is rebooted for the claimant has to stay empty until then.
+    const auto is_rebooted = [&](NodeNo node) {
+        return std::ranges::find(plan.where, node, &FleetIndex::Portion::node) != plan.where.end() &&
+               fleet.wants_reboot(node, search.job.shape, search.job.tenant);
+    };
+    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
+        if (is_rebooted(node)) continue;
         if (const std::int64_t takes = fleet.capacity(node, rec.job.shape, rec.job.tenant); takes > 0)
             room.push_back({node, static_cast<std::int32_t>(takes)});
+    }
     return each_spread(fleet, rec.job, rec.placed, room, looks, [&](const std::vector<FleetIndex::Portion>& to) {
         std::vector<SeatNo> taken;
         for (const FleetIndex::Portion& portion : to)
@@ -91,9 +98,9 @@ bool Engine::State::MoveTrial::place_claimant(FleetIndex& fleet, Plan& plan, std
                            for (const FleetIndex::Portion& portion : where)
                                fleet.promise(portion, search.job, search.number, left, kept);
                            const bool whole = std::ssize(kept) == search.tasks;
+                           plan.where = where;
                            const bool done = whole && place_moved(fleet, plan, 0, scattered, looks);
                            for (const SeatNo seat : kept) fleet.release(seat, false);
-                           if (done) plan.where = where;
                            return done;
                        });
 }
