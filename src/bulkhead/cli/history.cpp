@@ -71,11 +71,16 @@ void print_history(const Node& items, bool wide, Context& context) {
     std::vector<Row> rows{std::move(heading)};
     for (const Node* item : items.items) {
         const std::string state = text_at(*item, "state");
-        Row row{
-            {text_at(*item, "workload")},        {text_at(*item, "tenant")},           {text_at(*item, "attempt")},
-            {state, paint_of_state(state)},      {or_hyphen(text_at(*item, "exitStatus"))}, {or_hyphen(text_at(*item, "reason"))},
-            {or_hyphen(text_at(*item, "startedAt"))}, {text_at(*item, "endedAt")},          {gpu_hours(*item)},
-            {or_hyphen(text_at(*item, "lease"))}};
+        Row row{{text_at(*item, "workload")},
+                {text_at(*item, "tenant")},
+                {text_at(*item, "attempt")},
+                {state, paint_of_state(state)},
+                {or_hyphen(text_at(*item, "exitStatus"))},
+                {or_hyphen(text_at(*item, "reason"))},
+                {or_hyphen(text_at(*item, "startedAt"))},
+                {text_at(*item, "endedAt")},
+                {gpu_hours(*item)},
+                {or_hyphen(text_at(*item, "lease"))}};
         if (wide) {
             row.push_back({or_hyphen(text_at(*item, "submittedBy"))});
             row.push_back({or_hyphen(text_at(*item, "submittedAt"))});

@@ -146,7 +146,6 @@ std::vector<sched::TenantFacts> tenant_facts(Core::State& state) {
         facts.name = state.relations.name(number);
         facts.domain = state.relations.domain(number);
         facts.weight = 0;
-        facts.seniority = number;
         facts.usage = state.usage[number] / (gpu_unit * 1000);
         facts.usage_ms = state.usage[number] % (gpu_unit * 1000);
         const auto tenant = state.tenants.find(facts.name);

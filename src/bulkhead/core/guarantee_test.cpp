@@ -135,7 +135,7 @@ TEST(Guarantee, the_answer_says_by_when_the_room_is_free) {
     };
     const std::string first = bound();
     EXPECT_THAT(first, testing::HasSubstr("is being freed since "));
-    EXPECT_THAT(first, testing::HasSubstr("1h to reboot"));
+    EXPECT_THAT(first, testing::HasSubstr("2h to reboot"));
     plane.settle(90);
     EXPECT_EQ(bound(), first) << "the bound does not slide";
     EXPECT_EQ(plane.logged("bound-restarted"), 0);

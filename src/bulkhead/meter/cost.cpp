@@ -33,9 +33,7 @@ std::string print_decimal(Wide over, int decimals) {
     return out;
 }
 
-std::string print_unit_ms(Wide unit_ms) {
-    return print_decimal(round_half_even(unit_ms * 1'000'000'000, gpu_unit), 9);
-}
+std::string print_unit_ms(Wide unit_ms) { return print_decimal(round_half_even(unit_ms * 1'000'000'000, gpu_unit), 9); }
 
 std::string print_unit_seconds(Wide unit_ms) {
     return print_decimal(round_half_even(unit_ms * 1'000'000, gpu_unit), 9);

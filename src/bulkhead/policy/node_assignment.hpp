@@ -47,7 +47,7 @@ struct Assignment {
     std::vector<AssignedNodes> given;  // when keepable: one assignment that serves every claim
 };
 
-// Steps of the search. A step takes some nanoseconds, so that a decision takes less than half a second.
+// Steps of the search. A step takes some nanoseconds, so that a decision takes at most some seconds.
 inline constexpr std::int64_t assignment_budget = 20'000'000;
 
 Assignment assign_nodes(std::span<const NodeKind> kinds, std::span<const NodeClaim> claims,

@@ -147,6 +147,7 @@ public:
     bool wants_reboot(NodeNo node, ShapeNo shape, TenantNo tenant) const;  // and nothing else stands in the way
     bool unsettled(SeatNo promised) const;  // what it is promised is not free yet, but will be
     // Nothing but its host's history keeps the claimant away from a node that no lease is on.
+    bool awaits_wipe(SeatNo promised) const;  // GPUs of the promised place are dirty, and held by no job
     bool awaits_reboot(SeatNo promised) const;
     void set_ending(SeatNo seat, bool is);
     TaskSeat described(SeatNo seat) const;

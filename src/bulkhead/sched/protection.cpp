@@ -128,9 +128,8 @@ bool Engine::State::is_guarantee_claim(JobNo job) const {
     if (asked <= 0) return false;
     const TenantRec& its = tenants[jobs[job].job.tenant];
     if (!its.children.empty() && its.own_will_hold() + asked > own_guarantee(jobs[job].job.tenant)) return false;
-    return std::ranges::all_of(its.line, [&](TenantNo holder) {
-        return tenants[holder].will_hold() + asked <= tenants[holder].guarantee;
-    });
+    return std::ranges::all_of(
+        its.line, [&](TenantNo holder) { return tenants[holder].will_hold() + asked <= tenants[holder].guarantee; });
 }
 
 // The minimum run time is read one step below where the two branches meet, on the victim's side.

@@ -323,7 +323,12 @@ bool FleetIndex::unsettled(SeatNo promised) const {
     if (!rec.open || rec.host_busy) return rec.returns;
     for (SeatNo s = rec.seats; s != nil; s = seats_[s].next_here)
         if (seats_[s].ending) return true;
-    if (awaits_reboot(promised)) return true;
+    return awaits_reboot(promised) || awaits_wipe(promised);
+}
+
+bool FleetIndex::awaits_wipe(SeatNo promised) const {
+    const SeatRec& seat = seats_[promised];
+    const NodeRec& rec = nodes_[seat.node];
     const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
     std::uint8_t missing = 0;
     for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1) {

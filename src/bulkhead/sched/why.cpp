@@ -1,4 +1,6 @@
 // Why a job waits: everything that stands in its way, with numbers, from the buckets of the fleet.
+#include <set>
+
 #include "bulkhead/sched/engine_state.hpp"
 
 namespace bulkhead::sched {
@@ -7,8 +9,11 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
     const JobRec& rec = jobs[number];
     Waiting waiting{.workload = rec.job.key, .reasons = {}, .expected_ms = {}, .blocking = {}};
     std::vector<Reason>& reasons = waiting.reasons;
+    std::set<NodeNo> wiping;  // of its own claim
     for (const RoomClaim& claim : claims)
         if (claim.job == number) {
+            for (const SeatNo seat : claim.seats)
+                if (fleet.awaits_wipe(seat)) wiping.insert(fleet.seat(seat).node);
             reasons.push_back({claim.freed_for_it ? "wait.freeing" : "wait.kept",
                                {{"tasks", static_cast<std::int64_t>(claim.seats.size())}}});
             if (claim.expected) waiting.expected_ms = claim.expected->ms;
@@ -37,7 +42,8 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
     say("wait.cores", Obstacle::cores);
     say("wait.devices", Obstacle::devices);
     say("wait.gpus", Obstacle::gpus);
-    if (tally.wiping > 0) reasons.push_back({"wait.wiping", {{"count", tally.wiping}}});
+    if (const std::int64_t dirty = tally.wiping + std::ssize(wiping); dirty > 0)
+        reasons.push_back({"wait.wiping", {{"count", dirty}}});
     if (rec.fewest() > 1 || rec.job.within != TopologyLevel::none) {
         const auto level = words(TopologyLevel{})[static_cast<std::size_t>(rec.job.within)];
         if (rec.job.within == TopologyLevel::none)
