@@ -120,6 +120,7 @@ spec:
   class: research
   quota: {{limit: 4}}
   trustDomain: {{name: campus, consent: {{by: head of campus, at: 2026-01-01T00:00:00Z}}}}
+  accepts: [{{risk: shared-nvlink, by: head of campus, at: 2026-01-01T00:00:00Z}}]
 ---
 apiVersion: bulkhead.dev/v1alpha1
 kind: Tenant
@@ -128,6 +129,7 @@ spec:
   class: batch
   quota: {{limit: 8}}
   trustDomain: {{name: campus, consent: {{by: head of campus, at: 2026-01-01T00:00:00Z}}}}
+  accepts: [{{risk: shared-nvlink, by: head of campus, at: 2026-01-01T00:00:00Z}}]
 ---
 # Whole GPUs, together or not at all.
 apiVersion: bulkhead.dev/v1alpha1

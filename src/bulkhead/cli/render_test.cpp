@@ -34,7 +34,7 @@ TEST(Render, a_lease_of_tier_vm_is_a_domain_that_libvirt_accepts_and_nobody_else
     ASSERT_EQ(applied.status, 0) << applied.out;
     const auto lease_of = [&](const std::string& work) {
         std::string lease;
-        within(20s, [&] {
+        within(120s, [&] {  // a cycle that finds nothing to do comes back after a minute
             lease = word_after(fleet.say({"get", "workload", work, "-o", "yaml"}).out, "lease:");
             return !lease.empty();
         });

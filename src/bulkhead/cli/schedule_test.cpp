@@ -68,7 +68,7 @@ chat     serving  2 of 2 cycle 2 n1[0-7]
 Evicted Tenant   Action  For  Cycle Tasks GPU-seconds lost From
 ------- -------- ------- ---- ----- ----- ---------------- ----
 sweep   research reclaim chat     1 all 1                0   n1
-  sweep: its tenant held 16 GPUs and was due 8
+  sweep: its tenant held 16 GPUs and is guaranteed 8; work within another guarantee needs the room
 
 GPUs held/due: research 8/8, serving 8/8
 )";
@@ -81,8 +81,8 @@ TEST(ScheduleCommand, resubmitted_work_says_why_it_waits) {
     const std::string out = schedule({"-f", reclaim.c_str(), "--resubmit"}).out;
     EXPECT_THAT(out, HasSubstr("Waiting:\n  sweep (research, 1 task)\n    - "));
     EXPECT_THAT(out,
-                HasSubstr("    - its tenant would hold more than it is due now (8 held, 8 asked, 8 due), so nobody "
-                          "is disturbed for it\n"));
+                HasSubstr("    - its tenant would hold more than it is due now (8 held, 8 asked, 8 due), so no running "
+                          "work is evicted for it\n"));
 }
 
 TEST(ScheduleCommand, the_documentation_prints_what_the_command_prints) {
@@ -133,8 +133,8 @@ TEST(ScheduleCommand, gives_programs_the_same) {
     EXPECT_EQ(evicted.at("tasks").as_int64(), 1);
     EXPECT_TRUE(evicted.at("whole").as_bool());
     EXPECT_EQ(evicted.at("lostGpuSeconds").as_int64(), 0);
-    EXPECT_EQ(evicted.at("reasons").at(0).at("code").as_string(), "evict.reclaim");
-    EXPECT_EQ(evicted.at("reasons").at(0).at("arguments").at("due").as_string(), "8");
+    EXPECT_EQ(evicted.at("reasons").at(0).at("code").as_string(), "evict.guarantee");
+    EXPECT_EQ(evicted.at("reasons").at(0).at("arguments").at("held").as_string(), "16");
     EXPECT_EQ(answer.at("waiting").at(0).at("workload").as_string(), "sweep");
     const auto& last = answer.at("waiting").at(0).at("reasons").as_array().back();
     EXPECT_EQ(last.at("code").as_string(), "wait.due");

@@ -39,6 +39,7 @@ Result<GpuWorkload> workload_of(const RunOptions& options) {
         work.spec.gpu.fraction = *fraction;
     } else {
         work.spec.gpu.count = options.gpus;
+        work.spec.gpu.mechanism = Mechanism::whole;  // as the option says: no class's preference shares them
     }
     if (options.cpu > 0) work.spec.cpu = options.cpu;
     if (!options.memory.empty()) {

@@ -48,7 +48,9 @@ TEST(Print, required_parts_are_there_even_when_empty) {
 TEST(Print, json_says_everything_but_absent_options) {
     Quota quota;
     quota.guarantee = Gpus::of_thousandths(500);
-    EXPECT_EQ(to_json(quota), "{\n  \"guarantee\": 0.5,\n  \"weight\": 1,\n  \"overQuotaPriority\": 0\n}\n");
+    EXPECT_EQ(
+        to_json(quota),
+        "{\n  \"guarantee\": 0.5,\n  \"guaranteeUnit\": \"gpu\",\n  \"weight\": 1,\n  \"overQuotaPriority\": 0\n}\n");
     EXPECT_EQ(to_yaml(quota), "guarantee: 0.5\n");
     EXPECT_EQ(to_yaml(Quota{}), "{}\n");
 }

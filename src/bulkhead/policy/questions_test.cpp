@@ -140,6 +140,9 @@ TEST(PolicyQuestions, terms_alone_are_those_of_the_whole_contract) {
                     contract->controls.clear();
                     contract->excluded.clear();
                     contract->reliesOn.clear();
+                    contract->guaranteed.clear();
+                    contract->entitlement = {};
+                    contract->bound = {};
                     if (Contract* const bare = std::get_if<Contract>(&terms)) contract->grade = bare->grade = Grade{};
                 }
                 ASSERT_EQ(whole, terms) << in_one_line(work);

@@ -159,7 +159,7 @@ Statement Engine::cycle(Instant now) {
     state.enforce_limits(statement, now);
     state.divide_now();
     state.failed.clear();
-    state.searches = 0;
+    state.searches = state.future_searches = 0;
     state.raise_growth();
     state.settle_claims(statement, now, true);
     State::Round round;

@@ -177,6 +177,7 @@ struct Engine::State {
     std::uint32_t cycles = 1;                  // the number of the one that runs, or will
     std::uint32_t round = 1;                   // since which one nobody is searched for twice
     int searches = 0;                          // looks at the fleet for victims, in this cycle
+    int future_searches = 0;                   // for places that waiting guarantee claims reserve, in this cycle
     std::optional<Instant> aged;               // when usage was last brought up to date
     std::unordered_set<std::uint64_t> failed;  // what found no room in this cycle
     // In suppositions: jobs that are gone, by number, and seats of spare tasks that are gone.

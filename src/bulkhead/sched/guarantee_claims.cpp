@@ -7,6 +7,12 @@
 
 namespace bulkhead::sched {
 
+namespace {
+
+constexpr int future_searches_in_a_cycle = 64;
+
+}  // namespace
+
 bool Engine::State::may_be_guaranteed(JobNo number) const {
     const TenantRec& tenant = tenants[jobs[number].job.tenant];
     if (tenant.guarantee == 0) return false;
@@ -67,8 +73,11 @@ bool Engine::State::reserve_guaranteed(JobNo job, Instant now) {
         }
         expect(*claim, false);
     }
-    ++searches;
-    const std::optional<Plan> plan = future_plan(job, now);
+    // Counted apart from searches for victims: otherwise claims that wait for long would leave none for other work.
+    const int counted = searches;
+    std::optional<Plan> plan;
+    if (future_searches++ < future_searches_in_a_cycle) plan = future_plan(job, now);
+    searches = counted;
     if (!plan || plan->where.empty()) {
         RoomClaim* claim = claim_of(job);
         if (claim == nullptr) return false;
