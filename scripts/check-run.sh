@@ -59,23 +59,23 @@ set -e
 say "a refused manifest is refused, with reasons"
 # A node on a simulated driver runs commands, where this machine lets us start containers.
 commands() {
-    local status=0 out=build/check-run/out err=build/check-run/err lab=(--tenant lab --cpu 1 --memory 1Gi)
-    timeout 120 "$bulkhead" run "${lab[@]}" -- bulkhead-gpus >"$out" 2>"$err" || status=$?
+    local status=0 out=build/check-run/out err=build/check-run/err guest=(--tenant guest --cpu 1 --memory 1Gi)
+    timeout 120 "$bulkhead" run "${guest[@]}" -- bulkhead-gpus >"$out" 2>"$err" || status=$?
     { [ "$status" -eq 0 ] && grep -q '^simulated: ' "$out" && grep -q '^GPU 0: .*simulated$' "$out"; } ||
         { say "bulkhead-gpus ended with $status"; cat "$out" "$err"; exit 1; }
     say "a command lists the GPU it was leased, and says that it is simulated"
-    status=0; timeout 120 "$bulkhead" run --keep --name three "${lab[@]}" -- /bin/sh -c 'exit 3' 2>"$err" || status=$?
+    status=0; timeout 120 "$bulkhead" run --keep --name three "${guest[@]}" -- /bin/sh -c 'exit 3' 2>"$err" || status=$?
     { [ "$status" -eq 3 ] && grep -q 'failed (exited' "$err"; } || { say "a command that ended with 3 became $status"; cat "$err"; exit 1; }
     says 'failed: exited 3' "$bulkhead" get workloads three || { say "get does not show why it failed"; exit 1; }
-    status=0; timeout 20 "$bulkhead" run --name three "${lab[@]}" -- true 2>"$err" || status=$?
+    status=0; timeout 20 "$bulkhead" run --name three "${guest[@]}" -- true 2>"$err" || status=$?
     { [ "$status" -ne 0 ] && grep -q -- '--replace' "$err"; } || { say "a kept workload was not refused: $status"; cat "$err"; exit 1; }
-    timeout 120 "$bulkhead" run --name three --replace "${lab[@]}" -- true 2>"$err" || { say "--replace failed"; cat "$err"; exit 1; }
-    status=0; timeout 120 "$bulkhead" run "${lab[@]}" -- no-such-program 2>"$err" || status=$?
+    timeout 120 "$bulkhead" run --name three --replace "${guest[@]}" -- true 2>"$err" || { say "--replace failed"; cat "$err"; exit 1; }
+    status=0; timeout 120 "$bulkhead" run "${guest[@]}" -- no-such-program 2>"$err" || status=$?
     { [ "$status" -eq 127 ] && grep -q 'program-not-found' "$err"; } || { say "a missing program became $status"; cat "$err"; exit 1; }
     say "exit statuses are the command's own, and failures say why"
     # Started by a subshell that does not ignore SIGINT, as a shell does for what it starts in the background.
     python3 -c 'import signal,os,sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
-        "$bulkhead" run --name long "${lab[@]}" -- sleep 600 2>"$err" &
+        "$bulkhead" run --name long "${guest[@]}" -- sleep 600 2>"$err" &
     local waiting=$!
     wait_for "a long command runs" running long
     kill -INT "$waiting"
@@ -86,11 +86,11 @@ commands() {
     { [ "$status" -eq 130 ] && grep -q 'long is cancelled' "$err"; } || { say "the second Ctrl-C ended run with $status"; cat "$err"; exit 1; }
     wait_for "the second Ctrl-C cancels it" gone long
     local detached
-    detached=$("$bulkhead" run --detach "${lab[@]}" -- true)
+    detached=$("$bulkhead" run --detach "${guest[@]}" -- true)
     wait_for "what was detached ends by itself" says '"finished"' "$bulkhead" get workloads "$detached" -o json
     "$bulkhead" delete workloads "$detached" > /dev/null
     for state in finished failed cancelled; do
-        says "$state" "$bulkhead" history --tenant lab --state "$state" || { say "the history has nothing that $state"; exit 1; }
+        says "$state" "$bulkhead" history --tenant guest --state "$state" || { say "the history has nothing that $state"; exit 1; }
     done
     "$bulkhead" history -o wide
     say "the history has all of them"
@@ -99,7 +99,7 @@ if grep -q "runs commands in containers" build/check-run/output; then
     commands
 else
     grep "^Left out" build/check-run/output || true
-    status=0; timeout 20 "$bulkhead" run --tenant lab -- true 2>build/check-run/err || status=$?
+    status=0; timeout 20 "$bulkhead" run --tenant guest -- true 2>build/check-run/err || status=$?
     { [ "$status" -ne 0 ] && grep -q "no node of this fleet can run a command" build/check-run/err; } ||
         { say "run on model nodes was not refused: $status"; cat build/check-run/err; exit 1; }
     say "no node runs commands here, and run says so"

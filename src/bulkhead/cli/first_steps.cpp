@@ -102,7 +102,8 @@ std::string first_steps(const FleetShape& shape) {
     // Two of the tenants trust each other, so that their small work shares a node and leaves the others open.
     const std::string policy =
         first_policy(shape) + "  trustDomains:\n    - {name: campus, members: [lab, nightly]}\n---\n";
-    return "# Four tenants, and a piece of work of each. The lab and its nightly jobs trust each other.\n" + policy +
+    return "# Five tenants, and a piece of work of four of them. The lab and its nightly jobs trust each other.\n" +
+           policy +
            fmt::format(R"(apiVersion: bulkhead.dev/v1alpha1
 kind: Tenant
 metadata: {{name: aurora}}
@@ -120,7 +121,6 @@ spec:
   class: research
   quota: {{limit: 4}}
   trustDomain: {{name: campus, consent: {{by: head of campus, at: 2026-01-01T00:00:00Z}}}}
-  accepts: [{{risk: shared-nvlink, by: head of campus, at: 2026-01-01T00:00:00Z}}]
 ---
 apiVersion: bulkhead.dev/v1alpha1
 kind: Tenant
@@ -129,7 +129,12 @@ spec:
   class: batch
   quota: {{limit: 8}}
   trustDomain: {{name: campus, consent: {{by: head of campus, at: 2026-01-01T00:00:00Z}}}}
-  accepts: [{{risk: shared-nvlink, by: head of campus, at: 2026-01-01T00:00:00Z}}]
+---
+# Trusts no other tenant, and has no work yet: for `bulkhead run`.
+apiVersion: bulkhead.dev/v1alpha1
+kind: Tenant
+metadata: {{name: guest}}
+spec: {{class: research, quota: {{limit: 2}}}}
 ---
 # Whole GPUs, together or not at all.
 apiVersion: bulkhead.dev/v1alpha1

@@ -353,7 +353,7 @@ private:
             << fmt::format("  {0} apply -f {1}{2} && {0} fleet{2}\n  {0} apply -f {3}{2}\n", this_program(), steps, how,
                            refusal)
             << (runs_commands() && options_.real.empty()
-                    ? fmt::format("  {} run --tenant lab --cpu 1 --memory 1Gi{} -- bulkhead-gpus\n", this_program(),
+                    ? fmt::format("  {} run --tenant guest --cpu 1 --memory 1Gi{} -- bulkhead-gpus\n", this_program(),
                                   how)
                     : "")
             << fmt::format(fmt::runtime(options_.real.empty()

@@ -142,8 +142,10 @@ TEST(PolicyQuestions, terms_alone_are_those_of_the_whole_contract) {
                     contract->reliesOn.clear();
                     contract->guaranteed.clear();
                     contract->entitlement = {};
-                    contract->bound = {};
-                    if (Contract* const bare = std::get_if<Contract>(&terms)) contract->grade = bare->grade = Grade{};
+                    if (Contract* const bare = std::get_if<Contract>(&terms)) {
+                        contract->grade = bare->grade = Grade{};
+                        contract->bound = bare->bound = {};
+                    }
                 }
                 ASSERT_EQ(whole, terms) << in_one_line(work);
             }

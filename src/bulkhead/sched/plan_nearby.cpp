@@ -8,8 +8,9 @@ namespace bulkhead::sched {
 namespace {
 
 constexpr std::size_t seats_looked_at = 2048;  // before a plan that will do is good enough
-constexpr std::size_t tried_on_a_node = 10;    // jobs of one node among which every combination is tried
-constexpr std::size_t domains_tried = 64;      // of those in which a gang could be made room for
+constexpr std::int64_t sets_of_a_node = 256, sets_looked_at = 2'048;
+constexpr std::size_t tried_on_a_node = 10;  // jobs of one node among which every combination is tried
+constexpr std::size_t domains_tried = 64;    // of those in which a gang could be made room for
 
 }  // namespace
 
@@ -91,10 +92,17 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
         }
         return plan;
     };
+    // Sets that are looked at: on one node, and on all of them. A set that may not be taken leads to all its
+    // variations.
+    std::int64_t here = 0, everywhere = sets_looked_at;
     // Keeps the most expensive where it can; what is chosen is what goes.
     const auto choose = [&](NodeNo node, auto&& self, std::size_t at, std::uint64_t chosen, const Cost& cost,
                             std::int64_t could_be_free) -> void {
         if (best && cost >= best->cost) return;
+        if (--here < 0 || --everywhere < 0) {
+            spent = true;
+            return;
+        }
         if (at == items.size()) {
             Plan plan = plan_of(node, chosen);
             if (acceptable(plan))
@@ -123,6 +131,11 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
         if (!worth_a_look(node)) continue;
         if (best && looked > seats_looked_at) {
             best->budget_spent = true;
+            break;
+        }
+        if (everywhere <= 0) {
+            refused = true;
+            if (best) best->budget_spent = true;
             break;
         }
         items.clear();
@@ -156,6 +169,7 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
         for (const NearbyItem& item : items) mark(item, true);
         if (room_without(node) > 0) {
             spent = false;
+            here = sets_of_a_node;
             choose(node, choose, 0, 0, {}, touched);
             refused = refused || spent;
         }
