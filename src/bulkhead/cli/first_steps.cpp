@@ -134,7 +134,10 @@ spec:
 apiVersion: bulkhead.dev/v1alpha1
 kind: Tenant
 metadata: {{name: guest}}
-spec: {{class: research, quota: {{limit: 2}}}}
+spec:
+  class: research
+  quota: {{limit: 2}}
+  accepts: [{{risk: shared-nvlink, by: head of campus, at: 2026-01-01T00:00:00Z}}]
 ---
 # Whole GPUs, together or not at all.
 apiVersion: bulkhead.dev/v1alpha1
