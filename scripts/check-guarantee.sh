@@ -102,9 +102,6 @@ stop
 start steps 4
 "$bulkhead" apply -f "$work/steps/first-steps.yaml"
 for name in pretrain fraud-scoring notebook embed-archive; do wait_for 60 "$name runs" running "$name"; done
-closed=$(for name in pretrain fraud-scoring notebook embed-archive; do node_of "$name"; done | sort -u | wc -l)
-[ "$closed" -lt 4 ] || { say "the first steps close all four nodes"; exit 1; }
-say "the first steps close $closed of four nodes"
 tenant_of late frontier-training 8 >"$work/late.yaml"
 work_of latecomer late "count: 8" ", priority: 100" >>"$work/late.yaml"
 "$bulkhead" apply -f "$work/late.yaml"

@@ -42,7 +42,7 @@ Result<std::string> history_target(const HistoryOptions& options) {
     return target;
 }
 
-std::string or_hyphen(std::string text) { return text.empty() ? "-" : text; }
+std::string or_hyphen(const std::string& text) { return text.empty() ? "-" : text; }
 
 // "1.50", from how long one GPU would have been used: 1h30m.
 std::string gpu_hours(const Node& row) {

@@ -164,15 +164,16 @@ private:
         }
         // Kinds that many want are tried last to be used, groups with few nodes to choose from come first.
         for (Group& group : groups_)
-            std::ranges::stable_sort(group.seats, [&](std::size_t a, std::size_t b) {
-                return wanted_by[seats_[a].kind] > wanted_by[seats_[b].kind];
+            std::ranges::sort(group.seats, [&](std::size_t a, std::size_t b) {
+                const auto by_a = wanted_by[seats_[a].kind], by_b = wanted_by[seats_[b].kind];
+                return by_a != by_b ? by_a > by_b : a < b;
             });
         const auto choice = [&](const Group& group) {
             std::int64_t nodes = 0;
             for (const std::size_t s : group.seats) nodes += kinds_[seats_[s].kind].nodes;
-            return nodes;
+            return std::pair{nodes, group.seats.empty() ? 0 : group.seats.front()};
         };
-        std::ranges::stable_sort(groups_, {}, choice);
+        std::ranges::sort(groups_, {}, choice);
     }
 
     bool is_single(const Group& group) const { return group.claims.size() == 1; }

@@ -54,14 +54,14 @@ void Engine::State::clear_stale(Statement& statement, Instant now) {
     }
 }
 
-void Engine::State::serve(JobNo job, bool guaranteed, Round& round, Statement& statement, Instant now) {
+void Engine::State::serve(JobNo job, bool guaranteed, Round& served, Statement& statement, Instant now) {
     const RoomClaim* claim = claim_of(job);
     if (claim != nullptr && claim->freed_for_it) return;
     const JobRec& rec = jobs[job];
     const std::uint64_t its_signature = signature(rec.job);
     if (failed.contains(its_signature)) {
         // A job like it found no room, but this one may be short enough for room that is reserved.
-        if (claim == nullptr && !guaranteed && round.backfills-- > 0 && within_quota(rec.job, rec.fewest()))
+        if (claim == nullptr && !guaranteed && served.backfills-- > 0 && within_quota(rec.job, rec.fewest()))
             backfill(job, now, statement);
         return;
     }
@@ -76,7 +76,7 @@ void Engine::State::serve(JobNo job, bool guaranteed, Round& round, Statement& s
             return deserves(job) && drop_undeserved_claims() && place(job, now, &binding);
         };
         if (placed()) {
-            binding.backfilled = round.others_wait;
+            binding.backfilled = served.others_wait;
             statement.bind.push_back(std::move(binding));
             return;
         }
@@ -84,11 +84,11 @@ void Engine::State::serve(JobNo job, bool guaranteed, Round& round, Statement& s
     }
     // A gang that has just given up a task does not take one from others before something else changes.
     const bool may_disturb = rec.grows == nil || jobs[rec.grows].shrunk_in != generation;
-    if (may_disturb && round.disturbed < settings.disruptions && rec.searched_in < this->round) {
+    if (may_disturb && served.disturbed < settings.disruptions && rec.searched_in < this->round) {
         if (searches >= searches_in_a_cycle) {
             statement.unfinished = true;
         } else if (disturb(job, now, over, statement)) {
-            ++round.disturbed;
+            ++served.disturbed;
             failed.clear();
             return;
         } else {
@@ -97,16 +97,16 @@ void Engine::State::serve(JobNo job, bool guaranteed, Round& round, Statement& s
     }
     if (guaranteed) {
         const bool had = claim_of(job) != nullptr;
-        if ((had || round.guaranteed < settings.guaranteed_reservations) && reserve_guaranteed(job, now) && !had)
-            ++round.guaranteed;
+        if ((had || served.guaranteed < settings.guaranteed_reservations) && reserve_guaranteed(job, now) && !had)
+            ++served.guaranteed;
     } else if (!over && rec.grows == nil && fits_due(job)) {
-        round.others_wait = true;
-        if (claim_of(job) == nullptr && round.reserved < settings.reservations && reserve(job, now)) ++round.reserved;
+        served.others_wait = true;
+        if (claim_of(job) == nullptr && served.reserved < settings.reservations && reserve(job, now)) ++served.reserved;
     }
     if (claim_of(job) == nullptr) failed.insert(its_signature);
 }
 
-void Engine::State::serve_in_turn(bool guarantees, Round& round, Statement& statement, Instant now) {
+void Engine::State::serve_in_turn(bool guarantees, Round& served, Statement& statement, Instant now) {
     line_up(now, guarantees);
     while (const auto next = next_in_turn()) {
         const JobNo job = *next;
@@ -115,15 +115,15 @@ void Engine::State::serve_in_turn(bool guarantees, Round& round, Statement& stat
         if (guarantees ? !may_be_guaranteed(job) || !claims_guarantee(job) : jobs[job].grows != nil && !deserves(job))
             continue;
         jobs[job].served_in = cycles;
-        round.waiting.push_back(job);
-        serve(job, guarantees, round, statement, now);
+        served.waiting.push_back(job);
+        serve(job, guarantees, served, statement, now);
     }
 }
 
 // Why each job that was looked at waits. What stands in the way of one job stands in that of all jobs like it.
-void Engine::State::tell_waiting(const Round& round, Statement& statement, Instant now) {
+void Engine::State::tell_waiting(const Round& served, Statement& statement, Instant now) {
     std::unordered_map<std::uint64_t, std::size_t> told;
-    for (const JobNo job : round.waiting) {
+    for (const JobNo job : served.waiting) {
         const JobRec& rec = jobs[job];
         if (rec.phase != Phase::pending || rec.grows != nil) continue;
         const bool alone = claim_of(job) != nullptr || rec.job.deadline.has_value();

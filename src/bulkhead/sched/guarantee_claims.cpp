@@ -28,8 +28,8 @@ bool Engine::State::claims_guarantee(JobNo number) const {
     for (const TenantNo child : tenant.children) own -= tenants[child].guarantee;
     const bool kept = std::ranges::any_of(
         claims, [&](const RoomClaim& claim) { return claim.job == number && claim.firm() && !claim.seats.empty(); });
-    const std::int64_t counted = kept ? 0 : asked;  // a firm claim counts as held
-    return tenant.own + tenant.own_coming.freed - tenant.own_coming.leaving + counted <= own;
+    const std::int64_t needed = kept ? 0 : asked;  // a firm claim counts as held
+    return tenant.own + tenant.own_coming.freed - tenant.own_coming.leaving + needed <= own;
 }
 
 // Reservations of other work give way to a guarantee claim, if that is enough for it to start.
@@ -74,10 +74,10 @@ bool Engine::State::reserve_guaranteed(JobNo job, Instant now) {
         expect(*claim, false);
     }
     // Counted apart from searches for victims: otherwise claims that wait for long would leave none for other work.
-    const int counted = searches;
+    const int before = searches;
     std::optional<Plan> plan;
     if (future_searches++ < future_searches_in_a_cycle) plan = future_plan(job, now);
-    searches = counted;
+    searches = before;
     if (!plan || plan->where.empty()) {
         RoomClaim* claim = claim_of(job);
         if (claim == nullptr) return false;

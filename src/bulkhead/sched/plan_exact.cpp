@@ -134,10 +134,10 @@ struct Engine::State::ExactSearch {
             }
             ways[i].push_back(std::move(all));
         }
-        std::ranges::stable_sort(ways[i], {}, [](const std::vector<std::int32_t>& each) {
+        std::ranges::sort(ways[i], {}, [](const std::vector<std::int32_t>& each) {
             std::int32_t sum = 0;
             for (const std::int32_t n : each) sum += n;
-            return sum;
+            return std::pair{sum, each};
         });
     }
 

@@ -11,18 +11,18 @@ constexpr std::int64_t copy_costs = 100;  // looks
 // Every way to put so many tasks of a job on nodes that take `room` of them, fullest nodes first; `use` says whether to
 // stop.
 template <class Use>
-bool each_spread(const FleetIndex& fleet, const Job& job, std::int32_t tasks,
+bool each_spread(const FleetIndex& around, const Job& job, std::int32_t tasks,
                  const std::vector<FleetIndex::Portion>& room, std::int64_t& looks, const Use& use) {
     std::vector<FleetIndex::Portion> chosen;
     const auto fits_topology = [&] {
         for (const FleetIndex::Portion& each : chosen)
-            if (fleet.domain_of(each.node, job.within) != fleet.domain_of(chosen.front().node, job.within))
+            if (around.domain_of(each.node, job.within) != around.domain_of(chosen.front().node, job.within))
                 return false;
         if (job.group <= 1 || job.group_within == TopologyLevel::none) return true;
         for (const FleetIndex::Portion& each : chosen) {
             std::int32_t here = 0;
             for (const FleetIndex::Portion& other : chosen)
-                if (fleet.domain_of(other.node, job.group_within) == fleet.domain_of(each.node, job.group_within))
+                if (around.domain_of(other.node, job.group_within) == around.domain_of(each.node, job.group_within))
                     here += other.tasks;
             if (here % job.group != 0) return false;
         }
@@ -44,63 +44,63 @@ bool each_spread(const FleetIndex& fleet, const Job& job, std::int32_t tasks,
 
 }  // namespace
 
-bool Engine::State::MoveTrial::closes_no_more(const FleetIndex& fleet, std::span<const TenantNo> scattered) {
+bool Engine::State::MoveTrial::closes_no_more(const FleetIndex& around, std::span<const TenantNo> scattered) {
     if (scattered.empty()) return true;
     if (footprints_before.empty()) footprints_before = state.footprints(state.fleet);
-    const std::vector<std::int64_t> after = state.footprints(fleet);
+    const std::vector<std::int64_t> after = state.footprints(around);
     return std::ranges::all_of(scattered, [&](TenantNo tenant) {
         return after[tenant] <= footprints_before[tenant] + rounding_of_footprints;
     });
 }
 
-bool Engine::State::MoveTrial::place_moved(FleetIndex& fleet, Plan& plan, std::size_t at,
+bool Engine::State::MoveTrial::place_moved(FleetIndex& around, Plan& plan, std::size_t at,
                                            std::span<const TenantNo> scattered, std::int64_t& looks) {
-    if (at == plan.moves.size()) return closes_no_more(fleet, scattered);
+    if (at == plan.moves.size()) return closes_no_more(around, scattered);
     Relocation& moved = plan.moves[at];
     const JobRec& rec = state.jobs[moved.job];
     std::vector<FleetIndex::Portion> room;
     // A node that is rebooted for the claimant has to stay empty until then.
     const auto is_rebooted = [&](NodeNo node) {
         return std::ranges::find(plan.where, node, &FleetIndex::Portion::node) != plan.where.end() &&
-               fleet.wants_reboot(node, search.job.shape, search.job.tenant);
+               around.wants_reboot(node, search.job.shape, search.job.tenant);
     };
-    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
+    for (NodeNo node = 0; node < around.nodes(); ++node) {
         if (is_rebooted(node)) continue;
-        if (const std::int64_t takes = fleet.capacity(node, rec.job.shape, rec.job.tenant); takes > 0)
+        if (const std::int64_t takes = around.capacity(node, rec.job.shape, rec.job.tenant); takes > 0)
             room.push_back({node, static_cast<std::int32_t>(takes)});
     }
-    return each_spread(fleet, rec.job, rec.placed, room, looks, [&](const std::vector<FleetIndex::Portion>& to) {
+    return each_spread(around, rec.job, rec.placed, room, looks, [&](const std::vector<FleetIndex::Portion>& to) {
         std::vector<SeatNo> taken;
         for (const FleetIndex::Portion& portion : to)
             for (std::int32_t i = 0; i < portion.tasks; ++i)
-                taken.push_back(fleet.take(portion.node, rec.job, moved.job));
+                taken.push_back(around.take(portion.node, rec.job, moved.job));
         moved.to = to;
-        const bool done = place_moved(fleet, plan, at + 1, scattered, looks);
-        for (const SeatNo seat : taken) fleet.release(seat, true);
+        const bool done = place_moved(around, plan, at + 1, scattered, looks);
+        for (const SeatNo seat : taken) around.release(seat, true);
         return done;
     });
 }
 
-bool Engine::State::MoveTrial::place_claimant(FleetIndex& fleet, Plan& plan, std::span<const TenantNo> scattered,
+bool Engine::State::MoveTrial::place_claimant(FleetIndex& around, Plan& plan, std::span<const TenantNo> scattered,
                                               std::int64_t& looks) {
     const auto left = [](const SeatRec& seat) { return seat.ending; };
     FleetIndex::Supposed supposed;
     std::vector<FleetIndex::Portion> room;
-    for (NodeNo node = 0; node < fleet.nodes(); ++node)
+    for (NodeNo node = 0; node < around.nodes(); ++node)
         if (search.usable(node))
             if (const std::int64_t takes =
-                    fleet.capacity_without(supposed, node, search.job.shape, search.job.tenant, left);
+                    around.capacity_without(supposed, node, search.job.shape, search.job.tenant, left);
                 takes > 0)
                 room.push_back({node, static_cast<std::int32_t>(takes)});
-    return each_spread(fleet, search.job, search.tasks, room, looks,
+    return each_spread(around, search.job, search.tasks, room, looks,
                        [&](const std::vector<FleetIndex::Portion>& where) {
                            std::vector<SeatNo> kept;
                            for (const FleetIndex::Portion& portion : where)
-                               fleet.promise(portion, search.job, search.number, left, kept);
+                               around.promise(portion, search.job, search.number, left, kept);
                            const bool whole = std::ssize(kept) == search.tasks;
                            plan.where = where;
-                           const bool done = whole && place_moved(fleet, plan, 0, scattered, looks);
-                           for (const SeatNo seat : kept) fleet.release(seat, false);
+                           const bool done = whole && place_moved(around, plan, 0, scattered, looks);
+                           for (const SeatNo seat : kept) around.release(seat, false);
                            return done;
                        });
 }
@@ -119,16 +119,16 @@ bool Engine::State::MoveTrial::place_all(Plan& plan, std::span<const TenantNo> s
         base->remember_hosts(false);
     }
     looks -= copy_costs;
-    FleetIndex fleet = *base;
+    FleetIndex around = *base;
     for (const Relocation& moved : plan.moves)
         for (SeatNo seat = state.jobs[moved.job].seats; seat != nil; seat = state.fleet.seat(seat).next_of_job)
-            fleet.release(seat, !state.settings.wipes);
+            around.release(seat, !state.settings.wipes);
     for (const JobNo victim : plan.victims)
         for (SeatNo seat = state.jobs[victim].seats; seat != nil; seat = state.fleet.seat(seat).next_of_job)
-            fleet.set_ending(seat, true);
+            around.set_ending(seat, true);
     for (const Shrink& shrink : plan.shrinks)
-        for (const SeatNo seat : shrink.seats) fleet.set_ending(seat, true);
-    return place_claimant(fleet, plan, scattered, looks);
+        for (const SeatNo seat : shrink.seats) around.set_ending(seat, true);
+    return place_claimant(around, plan, scattered, looks);
 }
 
 }  // namespace bulkhead::sched

@@ -34,6 +34,7 @@ bool more_expensive(const NearbyItem& a, const NearbyItem& b) {
 bool Engine::State::PlanSearch::acceptable(const Plan& plan) {
     std::vector<Protection::Taken> taken;
     if (ask.moving) return protection.owed_after({}) && within_quota_after({});
+    taken.reserve(plan.victims.size() + plan.shrinks.size());
     for (const JobNo victim : plan.victims)
         taken.push_back({state.jobs[victim].job.tenant, state.jobs[victim].holds(), state.jobs[victim].holds()});
     for (const Shrink& shrink : plan.shrinks) {
@@ -46,19 +47,19 @@ bool Engine::State::PlanSearch::acceptable(const Plan& plan) {
 }
 
 std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
-    const FleetIndex& fleet = state.fleet;
+    const FleetIndex& around = state.fleet;
     const bool gently = kind == PlanKind::gentle;
-    const std::int64_t gpus = fleet.whole_gpus(job.shape);
+    const std::int64_t gpus = around.whole_gpus(job.shape);
     // Which trust domains have anything to give: most nodes need not be looked at.
     std::vector<bool> near;
     for (TenantNo tenant = 0; tenant < state.tenants.size(); ++tenant)
         if (protection.gives[tenant]) {
-            const std::uint32_t domain = fleet.tenant_domain(tenant);
+            const std::uint32_t domain = around.tenant_domain(tenant);
             if (domain >= near.size()) near.resize(domain + 1);
             near[domain] = true;
         }
     const auto worth_a_look = [&](NodeNo node) {
-        const Company company = fleet.residents(node);
+        const Company company = around.residents(node);
         switch (company.kind()) {
             case Company::Kind::nobody:
                 return false;
@@ -122,7 +123,7 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
         self(node, self, at + 1, chosen | std::uint64_t{1} << at, more, could_be_free);
     };
     // Not always from the same end: the first nodes would pay for everybody.
-    const auto all = static_cast<std::uint64_t>(fleet.nodes());
+    const auto all = static_cast<std::uint64_t>(around.nodes());
     const std::uint64_t first = all == 0 ? 0 : static_cast<std::uint64_t>(job.key) * 0x9E3779B97F4A7C15u % all;
     std::size_t looked = 0;
     bool refused = false;
@@ -139,9 +140,9 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
             break;
         }
         items.clear();
-        std::int64_t touched = fleet.room_comes(node) ? std::int64_t{1} << 20 : fleet.whole(node);
-        for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
-            const SeatRec& seat = fleet.seat(s);
+        std::int64_t touched = around.room_comes(node) ? std::int64_t{1} << 20 : around.whole(node);
+        for (SeatNo s = around.first_seat(node); s != nil; s = around.seat(s).next_here) {
+            const SeatRec& seat = around.seat(s);
             ++looked;
             if (seat.job == nil || seat.pinned || seat.ending || seat.promised || !protection.gives[seat.tenant])
                 continue;
@@ -182,7 +183,7 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
 // What every node of a domain could take if all that may go went, and what that would cost; then the cheapest nodes
 // until there is enough; then what is not needed stays after all.
 std::optional<Plan> Engine::State::PlanSearch::nearby_gang(PlanKind kind) {
-    const FleetIndex& fleet = state.fleet;
+    const FleetIndex& around = state.fleet;
     const bool gently = kind == PlanKind::gentle;
     struct Option {
         NodeNo node = 0;
@@ -195,12 +196,12 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_gang(PlanKind kind) {
         for (const SeatNo seat : item.spare) state.spare_gone[seat] = is ? 1 : 0;
     };
     std::vector<std::int32_t> spare_left(kind == PlanKind::spares ? state.jobs.size() : 0, -1);
-    std::vector<std::vector<Option>> bins(fleet.domain_count(job.within));
-    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
+    std::vector<std::vector<Option>> bins(around.domain_count(job.within));
+    for (NodeNo node = 0; node < around.nodes(); ++node) {
         if (!usable(node)) continue;
         Option option{.node = node, .base = room_without(node), .full = 0, .cost = {}, .items = {}};
-        for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
-            const SeatRec& seat = fleet.seat(s);
+        for (SeatNo s = around.first_seat(node); s != nil; s = around.seat(s).next_here) {
+            const SeatRec& seat = around.seat(s);
             if (seat.job == nil || seat.pinned || seat.ending || seat.promised || !protection.gives[seat.tenant])
                 continue;
             const JobRec& rec = state.jobs[seat.job];
@@ -220,7 +221,7 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_gang(PlanKind kind) {
         }
         option.full = option.items.empty() ? option.base : room_without(node);
         for (const NearbyItem& item : option.items) mark(item, false);
-        if (option.full > 0) bins[fleet.domain_of(node, job.within)].push_back(std::move(option));
+        if (option.full > 0) bins[around.domain_of(node, job.within)].push_back(std::move(option));
     }
     std::optional<Plan> best;
     std::size_t tried = 0;
@@ -247,7 +248,7 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_gang(PlanKind kind) {
             for (const Option& option : bin)
                 if (const std::int32_t takes = room_without(option.node); takes > 0)
                     room.push_back({option.node, takes});
-            return fleet.arrange(job, tasks, room);
+            return around.arrange(job, tasks, room);
         };
         const auto plan_of = [&](std::vector<FleetIndex::Portion> where) {
             Plan plan{.victims = {}, .where = std::move(where), .cost = {}, .budget_spent = false, .kind = kind};

@@ -137,21 +137,21 @@ bool Engine::State::PlanSearch::within_quota_after(std::span<const Protection::T
         for (const TenantNo holder : state.tenants[each.tenant].line) hard = hard || state.tenants[holder].facts.hard;
     if (!hard) return true;
     // What hard partitions are owed once these have gone, as count_owed() counts it.
-    std::vector<std::int64_t> owed(state.tenants.size());
+    std::vector<std::int64_t> still_owed(state.tenants.size());
     for (TenantNo holder = 0; holder < state.tenants.size(); ++holder)
         if (const TenantRec& tenant = state.tenants[holder]; tenant.facts.hard)
-            owed[holder] = std::max<std::int64_t>(*tenant.partition() - tenant.held + given(holder), 0);
+            still_owed[holder] = std::max<std::int64_t>(*tenant.partition() - tenant.held + given(holder), 0);
     for (auto holder = state.down.rbegin(); holder != state.down.rend(); ++holder) {
         const std::vector<TenantNo>& line = state.tenants[*holder].line;
-        for (std::size_t i = 1; owed[*holder] > 0 && i < line.size(); ++i)
+        for (std::size_t i = 1; still_owed[*holder] > 0 && i < line.size(); ++i)
             if (state.tenants[line[i]].facts.hard) {
-                owed[line[i]] = std::max<std::int64_t>(owed[line[i]] - owed[*holder], 0);
+                still_owed[line[i]] = std::max<std::int64_t>(still_owed[line[i]] - still_owed[*holder], 0);
                 break;
             }
     }
     std::int64_t all = 0, own = 0, freed = 0;
-    for (const std::int64_t each : owed) all += each;
-    for (const TenantNo holder : state.tenants[job.tenant].line) own += owed[holder];
+    for (const std::int64_t each : still_owed) all += each;
+    for (const TenantNo holder : state.tenants[job.tenant].line) own += still_owed[holder];
     for (const Protection::Taken& each : taken) freed += each.gpus;
     const std::int64_t others = all - own, beyond = asked - std::min(asked, own);
     return others <= 0 || beyond <= 0 || state.fleet.free_units() + freed - beyond >= others;
@@ -160,11 +160,11 @@ bool Engine::State::PlanSearch::within_quota_after(std::span<const Protection::T
 // Room that is on its way: what is ending, being wiped, or about to be rebooted.
 std::optional<Plan> Engine::State::PlanSearch::nothing_needed() {
     if (over) return std::nullopt;
-    const FleetIndex& fleet = state.fleet;
+    const FleetIndex& around = state.fleet;
     bool any = false;
     std::vector<NodeNo> coming;
-    for (NodeNo node = 0; node < fleet.nodes(); ++node)
-        if (fleet.room_comes(node)) {
+    for (NodeNo node = 0; node < around.nodes(); ++node)
+        if (around.room_comes(node)) {
             any = true;
             if (usable(node)) coming.push_back(node);
         }
@@ -174,16 +174,16 @@ std::optional<Plan> Engine::State::PlanSearch::nothing_needed() {
             if (room_without(node) > 0) return Plan{.victims = {}, .where = {{node, 1}}};
         return std::nullopt;
     }
-    std::vector<std::vector<FleetIndex::Portion>> bins(fleet.domain_count(job.within));
-    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
+    std::vector<std::vector<FleetIndex::Portion>> bins(around.domain_count(job.within));
+    for (NodeNo node = 0; node < around.nodes(); ++node) {
         if (!usable(node)) continue;
-        const std::int32_t takes = fleet.room_comes(node)
+        const std::int32_t takes = around.room_comes(node)
                                        ? room_without(node)
-                                       : static_cast<std::int32_t>(fleet.capacity(node, job.shape, job.tenant));
-        if (takes > 0) bins[fleet.domain_of(node, job.within)].push_back({node, takes});
+                                       : static_cast<std::int32_t>(around.capacity(node, job.shape, job.tenant));
+        if (takes > 0) bins[around.domain_of(node, job.within)].push_back({node, takes});
     }
     for (std::vector<FleetIndex::Portion>& bin : bins)
-        if (auto where = fleet.arrange(job, tasks, bin); !where.empty())
+        if (auto where = around.arrange(job, tasks, bin); !where.empty())
             return Plan{.victims = {}, .where = std::move(where)};
     return std::nullopt;
 }
@@ -191,7 +191,7 @@ std::optional<Plan> Engine::State::PlanSearch::nothing_needed() {
 std::vector<Engine::State::PlanSearch::Candidate> Engine::State::PlanSearch::candidates() {
     std::vector<Candidate> all;
     std::vector<std::int64_t> footprints;
-    const std::span<const std::int64_t> entitled = state.entitlements();
+    const std::span<const std::int64_t> entitlement_of = state.entitlements();
     for (const JobNo victim : state.running) {
         const JobRec& rec = state.jobs[victim];
         Candidate candidate{.job = victim, .key = rec.job.key, .holds = rec.holds(), .cost = cost_of(victim)};
@@ -203,7 +203,7 @@ std::vector<Engine::State::PlanSearch::Candidate> Engine::State::PlanSearch::can
             if (!candidate.may_move) {
                 if (footprints.empty()) footprints = state.footprints(state.fleet);
                 candidate.scattered = candidate.may_move =
-                    footprints[tenant] > entitled[tenant] + rounding_of_footprints;
+                    footprints[tenant] > entitlement_of[tenant] + rounding_of_footprints;
             }
         }
         if (candidate.may_end || candidate.may_move || candidate.spare > 0) all.push_back(candidate);
