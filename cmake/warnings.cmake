@@ -12,5 +12,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(bulkhead_warnings INTERFACE -Wno-maybe-uninitialized -Wno-dangling-pointer -Wno-free-nonheap-object -Wno-restrict
     -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-missing-field-initializers)
 else()
+  # libstdc++ 12 calls its own deprecated get_temporary_buffer in stable algorithms.
+  target_compile_options(bulkhead_warnings INTERFACE -Wno-deprecated-declarations)
   target_compile_options(bulkhead_warnings INTERFACE -Wshadow -Wno-missing-designated-field-initializers -Wno-missing-field-initializers)
 endif()

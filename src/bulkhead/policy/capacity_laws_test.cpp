@@ -3,6 +3,7 @@
 // expected answer is derived from the manifests by rules written down here, not by the code under test.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <random>
