@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "bulkhead/base/quantity.hpp"
 #include "bulkhead/model/describe.hpp"
 
 namespace bulkhead {
