@@ -347,7 +347,7 @@ struct Racks {
 // One domain, in it groups that each stay in a smaller one: counted by hand, for every gang and every fleet.
 TEST(EngineLaws, a_gang_is_placed_whenever_it_could_be_and_as_it_asked) {
     int placed = 0, refused = 0;
-    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
         SCOPED_TRACE(seed);
         Rng rng{seed};
         Racks racks{rng};
