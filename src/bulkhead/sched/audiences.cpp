@@ -65,11 +65,10 @@ void FleetIndex::audiences_of(const StateRec& state, std::vector<std::uint64_t>&
             add(Crowd::present, of_domain | its, false);
     }
     if (one_tenant) return;
-    // Parts of a GPU that only those may use who sit there already, or who are near to them.
+    // Parts of a GPU that only those may use, or only those want to use, who sit there already or are near to them.
     for (const Cell& cell : std::span{state_cells_}.subspan(state.cells, state.gpus)) {
-        const PeerTrust least = std::min(cell.company.bears(), cell.company.bears_closer());
         if (cell.company.empty() || cell.company.kind() == Company::Kind::strangers ||
-            least == PeerTrust::distrusting || (cell.open() == 0 && cell.taken >= 1000))
+            (cell.open() == 0 && cell.taken >= 1000))
             continue;
         if (cell.company.kind() == Company::Kind::tenant) add(Crowd::present, cell.company.id(), false);
         const std::uint32_t its = cell.company.domain_here(domain_of);

@@ -68,42 +68,64 @@ void Engine::State::serve(JobNo job, bool guaranteed, Round& served, Statement& 
     if (claim != nullptr) expect(*claim, false);
     const bool over = !within_quota(rec.job, rec.fewest());
     if (claim != nullptr) expect(*claim, true);
-    Binding binding;
-    if (!over && claim == nullptr) {
-        const auto placed = [&] {
-            if (place(job, now, &binding)) return true;
-            if (guaranteed) return place_guaranteed(job, now, binding);
-            return deserves(job) && drop_undeserved_claims() && place(job, now, &binding);
-        };
-        if (placed()) {
-            binding.backfilled = served.others_wait;
-            statement.bind.push_back(std::move(binding));
-            return;
+    if (guaranteed) {
+        serve_guaranteed(job, over, served, statement, now);
+    } else {
+        Binding binding;
+        if (!over && claim == nullptr) {
+            if (place(job, now, &binding) || (deserves(job) && drop_undeserved_claims() && place(job, now, &binding))) {
+                binding.backfilled = served.others_wait;
+                statement.bind.push_back(std::move(binding));
+                return;
+            }
+            if (backfill(job, now, statement)) return;
         }
-        if (!guaranteed && backfill(job, now, statement)) return;
+        if (make_room(job, over, served, statement, now)) return;
+        if (!over && rec.grows == nil && fits_due(job)) {
+            served.others_wait = true;
+            if (claim_of(job) == nullptr && served.reserved < settings.reservations && reserve(job, now))
+                ++served.reserved;
+        }
     }
+    if (jobs[job].phase == Phase::pending && claim_of(job) == nullptr) failed.insert(its_signature);
+}
+
+// Room that is kept for lesser claims counts as free for it.
+void Engine::State::serve_guaranteed(JobNo job, bool over, Round& served, Statement& statement, Instant now) {
+    Binding binding;
+    const bool had = claim_of(job) != nullptr;
+    const auto start_now = [&] {
+        if (over || had || !place(job, now, &binding)) return false;
+        statement.bind.push_back(std::move(binding));
+        return true;
+    };
+    if (start_now()) return;
+    const std::vector<LiftedClaim> lesser = lift_lesser_claims(job);
+    const bool starts = !lesser.empty() && start_now();
+    if (!starts && !make_room(job, over, served, statement, now)) {
+        const bool may_reserve = had || served.guaranteed < settings.guaranteed_reservations;
+        if (may_reserve && reserve_guaranteed(job, now) && !had) ++served.guaranteed;
+    }
+    lower_lesser_claims(lesser);
+}
+
+// Others are disturbed for it, within the budgets of a cycle.
+bool Engine::State::make_room(JobNo job, bool over, Round& served, Statement& statement, Instant now) {
+    const JobRec& rec = jobs[job];
     // A gang that has just given up a task does not take one from others before something else changes.
     const bool may_disturb = rec.grows == nil || jobs[rec.grows].shrunk_in != generation;
-    if (may_disturb && served.disturbed < settings.disruptions && rec.searched_in < this->round) {
-        if (searches >= searches_in_a_cycle) {
-            statement.unfinished = true;
-        } else if (disturb(job, now, over, statement)) {
-            ++served.disturbed;
-            failed.clear();
-            return;
-        } else {
-            jobs[job].searched_in = cycles;
-        }
+    if (!may_disturb || served.disturbed >= settings.disruptions || rec.searched_in >= round) return false;
+    if (searches >= searches_in_a_cycle) {
+        statement.unfinished = true;
+        return false;
     }
-    if (guaranteed) {
-        const bool had = claim_of(job) != nullptr;
-        if ((had || served.guaranteed < settings.guaranteed_reservations) && reserve_guaranteed(job, now) && !had)
-            ++served.guaranteed;
-    } else if (!over && rec.grows == nil && fits_due(job)) {
-        served.others_wait = true;
-        if (claim_of(job) == nullptr && served.reserved < settings.reservations && reserve(job, now)) ++served.reserved;
+    if (!disturb(job, now, over, statement)) {
+        jobs[job].searched_in = cycles;
+        return false;
     }
-    if (claim_of(job) == nullptr) failed.insert(its_signature);
+    ++served.disturbed;
+    failed.clear();
+    return true;
 }
 
 void Engine::State::serve_in_turn(bool guarantees, Round& served, Statement& statement, Instant now) {
@@ -181,16 +203,36 @@ Statement Engine::cycle(Instant now) {
     return statement;
 }
 
-// One reboot for one waiting gang: as many empty hosts as it has tasks would do at most.
+// Hosts are rebooted for a waiting job only if it could start then.
 void Engine::State::want_reboots(Statement& statement, JobNo job) const {
     const JobRec& rec = jobs[job];
-    std::int64_t left = rec.fewest();
-    for (NodeNo node = 0; node < fleet.nodes() && left > 0; ++node)
-        if (fleet.wants_reboot(node, rec.job.shape, rec.job.tenant) &&
-            std::ranges::find(statement.reboot, node) == statement.reboot.end()) {
-            statement.reboot.push_back(node);
-            --left;
-        }
+    std::vector<NodeNo> empty;
+    for (NodeNo node = 0; node < fleet.nodes(); ++node)
+        if (fleet.wants_reboot(node, rec.job.shape, rec.job.tenant)) empty.push_back(node);
+    if (empty.empty()) return;
+    FleetIndex::Supposed supposed;
+    const auto takes = [&](NodeNo node) {
+        const auto left = [](const SeatRec& seat) { return seat.ending; };
+        return static_cast<std::int32_t>(
+            fleet.room_comes(node) ? fleet.capacity_without(supposed, node, rec.job.shape, rec.job.tenant, left)
+                                   : fleet.capacity(node, rec.job.shape, rec.job.tenant));
+    };
+    std::vector<FleetIndex::Portion> where;
+    if (rec.fewest() == 1) {
+        const auto found = std::ranges::find_if(empty, [&](NodeNo node) { return takes(node) > 0; });
+        if (found != empty.end()) where.push_back({*found, 1});
+    } else {
+        std::vector<std::vector<FleetIndex::Portion>> bins(fleet.domain_count(rec.job.within));
+        for (NodeNo node = 0; node < fleet.nodes(); ++node)
+            if (const std::int32_t tasks = takes(node); tasks > 0)
+                bins[fleet.domain_of(node, rec.job.within)].push_back({node, tasks});
+        for (std::size_t i = 0; i < bins.size() && where.empty(); ++i)
+            where = fleet.arrange(rec.job, rec.fewest(), bins[i]);
+    }
+    for (const FleetIndex::Portion& portion : where)
+        if (std::ranges::find(empty, portion.node) != empty.end() &&
+            std::ranges::find(statement.reboot, portion.node) == statement.reboot.end())
+            statement.reboot.push_back(portion.node);
 }
 
 }  // namespace bulkhead::sched

@@ -70,49 +70,22 @@ void Engine::State::say_moved(JobNo job, JobNo claimant, const Binding& from, Bi
     statement.move.push_back(std::move(move));
 }
 
-// The jobs that a plan moves go where it says; false: a place is not free now, and all is as it was.
-bool Engine::State::relocate(JobNo claimant, const Plan& plan, Instant now, Statement& statement) {
+// The jobs that a plan moves go where it says: the trial has shown that they fit.
+void Engine::State::relocate(JobNo claimant, const Plan& plan, Instant now, Statement& statement) {
     std::vector<Binding> before;
     for (const Relocation& moved : plan.moves) before.push_back(described(moved.job));
     for (const Relocation& moved : plan.moves) lift_job(moved.job, !settings.wipes);
-    // Kept for the claimant, not taken: part of it may be of those who are on their way out.
-    std::vector<SeatNo> held;
-    const auto is_given = [&](SeatNo seat) {
-        return std::ranges::any_of(
-            plan.shrinks, [&](const Shrink& each) { return std::ranges::find(each.seats, seat) != each.seats.end(); });
-    };
-    const auto left = [&](const SeatRec& seat) {
-        return seat.ending || (seat.job != nil && gone[seat.job]) || is_given(fleet.number_of(seat));
-    };
-    for (const FleetIndex::Portion& portion : plan.where)
-        fleet.promise(portion, jobs[claimant].job, claimant, left, held);
-    bool all = std::ssize(held) == jobs[claimant].fewest();
-    for (const Relocation& moved : plan.moves) {
-        const Job& job = jobs[moved.job].job;
-        for (const FleetIndex::Portion& portion : moved.to) {
-            all = all && fleet.capacity(portion.node, job.shape, job.tenant) >= portion.tasks;
-            for (std::int32_t i = 0; all && i < portion.tasks; ++i)
-                seat(moved.job, fleet.take(portion.node, job, moved.job));
-        }
-    }
-    for (const SeatNo seat : held) fleet.release(seat, true);
-    if (!all) {
-        for (const Relocation& moved : plan.moves) lift_job(moved.job, true);
-        for (std::size_t i = 0; i < plan.moves.size(); ++i)
-            for (const TaskSeat& task : before[i].tasks)
-                seat(plan.moves[i].job, fleet.take_exactly(task, jobs[plan.moves[i].job].job, plan.moves[i].job));
-        return false;
-    }
+    for (const Relocation& moved : plan.moves)
+        for (const TaskSeat& task : moved.to) seat(moved.job, fleet.take_exactly(task, jobs[moved.job].job, moved.job));
     for (std::size_t i = 0; i < plan.moves.size(); ++i)
         say_moved(plan.moves[i].job, claimant, before[i], described(plan.moves[i].job), now, statement);
-    return true;
 }
 
-bool Engine::State::carry_out(JobNo number, const Plan& plan, Law law, Instant now, Statement& statement) {
+void Engine::State::carry_out(JobNo number, const Plan& plan, Law law, Instant now, Statement& statement) {
     const Job& job = jobs[number].job;
     gone.assign(jobs.size(), false);
     for (const JobNo victim : plan.victims) gone[victim] = true;
-    if (!plan.moves.empty() && !relocate(number, plan, now, statement)) return false;
+    if (!plan.moves.empty()) relocate(number, plan, now, statement);
     for (const Shrink& each : plan.shrinks) shrink(number, each, statement);
     if (plan.victims.empty() && plan.shrinks.empty() && !plan.moves.empty()) {
         Binding binding;
@@ -120,7 +93,7 @@ bool Engine::State::carry_out(JobNo number, const Plan& plan, Law law, Instant n
             statement.bind.push_back(std::move(binding));
         else
             keep_room(number, plan.where, now, true);
-        return true;
+        return;
     }
     keep_room(number, plan.where, now, true);
     for (const JobNo victim : plan.victims) {
@@ -156,7 +129,6 @@ bool Engine::State::carry_out(JobNo number, const Plan& plan, Law law, Instant n
         rec.evicted_in = generation;
         statement.evict.push_back(std::move(eviction));
     }
-    return true;
 }
 
 // Moves in fleets that are too large to try every combination: all on one node (or on the nodes of one domain) that
@@ -247,7 +219,9 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
         if (looks_for_moves && (!plan || plan->kind >= PlanKind::spares) &&
             consolidate(number, now, plan ? plan->cost.lost : std::numeric_limits<std::int64_t>::max(), statement))
             return done(true);
-        if (plan && carry_out(number, *plan, law, now, statement)) return done(true);
+        if (!plan) continue;
+        carry_out(number, *plan, law, now, statement);
+        return done(true);
     }
     return done(false);
 }

@@ -265,7 +265,8 @@ TEST(EngineLaws, a_single_task_gets_the_best_of_all_nodes) {
             if (k % 3 == 1) row.profile = rng.below(2) == 0 ? "1g.10gb" : "3g.40gb";
             if (k % 3 == 2) row.gpus = rng.between(1, 3);
             const auto scope = static_cast<PeerTrust>(rng.below(3));
-            row.sharing = {scope, scope, std::min(scope, PeerTrust::same_domain), scope};
+            const auto on_gpu = static_cast<PeerTrust>(rng.below(static_cast<std::uint64_t>(scope) + 1));
+            row.sharing = {scope, on_gpu, std::min(on_gpu, PeerTrust::same_domain), scope};
             row.on_host_kernel = scope != PeerTrust::distrusting;
             Job job;
             job.shape = index.shape(Play::need_of(row));

@@ -145,7 +145,7 @@ struct Shrink {
 // A whole job that goes elsewhere.
 struct Relocation {
     JobNo job = nil;
-    std::vector<FleetIndex::Portion> to;
+    std::vector<TaskSeat> to;
 };
 
 struct Plan {
@@ -209,6 +209,8 @@ struct Engine::State {
     // cycle.cpp
     struct Round;  // what one cycle keeps in mind
     void serve(JobNo job, bool guaranteed, Round& round, Statement& statement, Instant now);
+    void serve_guaranteed(JobNo job, bool over, Round& round, Statement& statement, Instant now);
+    bool make_room(JobNo job, bool over, Round& round, Statement& statement, Instant now);
     void serve_in_turn(bool guarantees, Round& round, Statement& statement, Instant now);
     void tell_waiting(const Round& round, Statement& statement, Instant now);
     void clear_stale(Statement& statement, Instant now);
@@ -216,7 +218,10 @@ struct Engine::State {
 
     // limits.cpp
     void enforce_limits(Statement& statement, Instant now);
-    void bring_below(TenantNo limited, std::int64_t most, Statement& statement, Instant now);
+    struct LimitPlan;
+    void bring_below(TenantNo limited, std::int64_t most, LimitPlan& plan, Instant now) const;
+    void spare_needless(LimitPlan& plan, Instant now) const;
+    void carry_out(const LimitPlan& plan, Statement& statement, Instant now);
     Duration least_run_under_limit(TenantNo victim, TenantNo limited) const;
     void give_up(JobNo job, SeatNo seat);  // one task of an elastic gang
 
@@ -232,6 +237,8 @@ struct Engine::State {
     void set_tenants(std::vector<TenantFacts> facts);
     void count_owed();
     bool within_quota(const Job& job, std::int64_t tasks, std::int64_t freed = 0) const;  // `freed`: and then free too
+    // GPUs that firm claims take from what is free, beyond what is on its way out and what hard partitions are owed.
+    std::int64_t spoken_for() const;
     std::optional<Reason> over_quota(const Job& job, std::int64_t tasks) const;
     void divide_now();
 
@@ -285,10 +292,10 @@ struct Engine::State {
 
     // disturb.cpp
     bool disturb(JobNo job, Instant now, bool over_quota, Statement& statement);
-    bool carry_out(JobNo job, const Plan& plan, Law law, Instant now, Statement& statement);
+    void carry_out(JobNo job, const Plan& plan, Law law, Instant now, Statement& statement);
     bool consolidate(JobNo job, Instant now, std::int64_t most_lost, Statement& statement);
     void shrink(JobNo claimant, const Shrink& shrink, Statement& statement);
-    bool relocate(JobNo claimant, const Plan& plan, Instant now, Statement& statement);
+    void relocate(JobNo claimant, const Plan& plan, Instant now, Statement& statement);
     void lift_job(JobNo job, bool clean);  // off all its seats, for a moment
     void say_moved(JobNo job, JobNo claimant, const Binding& from, Binding to, Instant now, Statement& statement);
 
@@ -310,7 +317,12 @@ struct Engine::State {
     // Its tenant's own work stays within what is guaranteed to it. A sibling that holds too much does not count against
     // it.
     bool claims_guarantee(JobNo job) const;
-    bool place_guaranteed(JobNo job, Instant now, Binding& out);
+    struct LiftedClaim {
+        JobNo job = nil;
+        std::vector<SeatRec> seats;
+    };
+    std::vector<LiftedClaim> lift_lesser_claims(JobNo job);
+    void lower_lesser_claims(std::span<const LiftedClaim> lifted);
     bool reserve_guaranteed(JobNo job, Instant now);
     bool still_possible(const RoomClaim& claim, std::span<const SeatRec> lifted);
 

@@ -134,6 +134,15 @@ public:
     // The most tasks of the job that fit in one place where they may be together.
     std::int64_t most(const Job& job) const;
     SeatNo take(NodeNo node, const Job& job, JobNo owner);  // one task; there must be room
+    // A place for one task on a node: which GPU, and where on it.
+    struct Choice {
+        std::int64_t good = 0, fullness = 0;
+        std::uint32_t option = 0;
+        std::uint8_t gpu = 0, start = 0;
+    };
+    // The places for one task on a node, without those that are like another one; the best by score comes first.
+    std::vector<Choice> choices(NodeNo node, ShapeNo shape, TenantNo tenant) const;
+    SeatNo take(NodeNo node, const Job& job, JobNo owner, const Choice& choice);
     SeatNo take_exactly(const TaskSeat& where, const Job& job, JobNo owner);
     void release(SeatNo seat, bool clean);
     // Promises so many tasks' room on a node, as it will be when some have gone. Nobody else gets it meanwhile, nor
@@ -330,11 +339,8 @@ private:
                (shape.need.memory == 0 || memory >= shape.need.memory);
     }
     std::int64_t capacity(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
-    struct Choice {
-        std::int64_t good = 0, fullness = 0;
-        std::uint32_t option = 0;
-        std::uint8_t gpu = 0, start = 0;
-    };
+    // Part of the GPU is leased, and this tenant may have a share of the rest.
+    bool shareable(const Cell& cell, const Shape& shape, const Eyes& eyes) const;
     std::optional<Choice> choose(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
     // What pack() says, remembered.
     struct Packed {
@@ -593,9 +599,28 @@ void FleetIndex::promise(const Portion& where, const Job& job, JobNo owner, cons
     Supposed supposed;
     suppose(supposed, where.node, gone);
     const Shape& shape = shapes_[job.shape];
+    const std::size_t first = out.size();
     for (std::int32_t i = 0; i < where.tasks; ++i) {
         const std::optional<Choice> choice = choose(supposed.view, shape, {.tenant = job.tenant});
-        if (!choice) break;
+        if (!choice) {
+            // Shares of one job sit on one GPU together: what is kept for one task may be enough for the next.
+            const auto has_more = [&](SeatNo kept) {
+                const SeatRec& seat = seats_[kept];
+                const auto gpu = static_cast<std::size_t>(std::countr_zero(seat.gpus));
+                if (seat.gpus == 0 || seat.profile != 0 || gpu >= supposed.cells.size()) return false;
+                std::int64_t taken = supposed.cells[gpu].taken + seat.share;
+                for (std::size_t k = first; k < out.size(); ++k)
+                    if (seats_[out[k]].gpus == seat.gpus) taken += seats_[out[k]].share;
+                return taken <= 1000;
+            };
+            const auto beside = std::find_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(), has_more);
+            if (beside == out.end() || !has_cores(supposed.view.cpu, supposed.view.memory, shape)) break;
+            const SeatRec another = seats_[*beside];
+            supposed.view.cpu -= shape.need.cpu;
+            supposed.view.memory -= shape.need.memory;
+            out.push_back(promise_again(another));
+            continue;
+        }
         SeatRec seat = seat_of(job, owner, where.node);
         seat.promised = true;
         set_place(seat, supposed.view, shape, *choice);

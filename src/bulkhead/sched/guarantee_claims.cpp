@@ -14,10 +14,14 @@ constexpr int future_searches_in_a_cycle = 64;
 }  // namespace
 
 bool Engine::State::may_be_guaranteed(JobNo number) const {
-    const TenantRec& tenant = tenants[jobs[number].job.tenant];
+    const TenantNo its = jobs[number].job.tenant;
+    const TenantRec& tenant = tenants[its];
     if (tenant.guarantee == 0) return false;
     const std::int64_t asked = least_of(number);
-    return asked > 0 && tenant.has() + asked <= tenant.guarantee;
+    if (asked == 0) return false;
+    // Work below a tenant may lease more than is guaranteed; its own work may still claim its own part.
+    if (!tenant.children.empty()) return tenant.own_has() + asked <= own_guarantee(its);
+    return tenant.has() + asked <= tenant.guarantee;
 }
 
 bool Engine::State::claims_guarantee(JobNo number) const {
@@ -32,18 +36,33 @@ bool Engine::State::claims_guarantee(JobNo number) const {
     return tenant.own + tenant.own_coming.freed - tenant.own_coming.leaving + needed <= own;
 }
 
-// Reservations of other work give way to a guarantee claim, if that is enough for it to start.
-bool Engine::State::place_guaranteed(JobNo job, Instant now, Binding& out) {
-    std::vector<std::pair<JobNo, std::vector<SeatRec>>> lifted;
-    for (RoomClaim& claim : claims)
-        if (!claim.firm()) lifted.emplace_back(claim.job, lift(claim));
-    if (lifted.empty()) return false;
-    if (place(job, now, &out)) {
-        for (const auto& [claimant, seats] : lifted) drop_claim(claimant);
-        return true;
+// Room that is kept for work that is not within a guarantee: its job would be evicted for this one as soon as it ran.
+std::vector<Engine::State::LiftedClaim> Engine::State::lift_lesser_claims(JobNo job) {
+    std::vector<LiftedClaim> lifted;
+    for (RoomClaim& claim : claims) {
+        if (claim.guaranteed || claim.job == job) continue;
+        if (claim.freed_for_it && (jobs[claim.job].job.tenant == jobs[job].job.tenant || claims_guarantee(claim.job)))
+            continue;
+        lifted.push_back({claim.job, lift(claim)});
     }
-    for (const auto& [claimant, seats] : lifted) lower(*claim_of(claimant), seats);
-    return false;
+    return lifted;
+}
+
+// Those that still have their place keep it.
+void Engine::State::lower_lesser_claims(std::span<const LiftedClaim> lifted) {
+    FleetIndex::Supposed supposed;
+    const auto left = [](const SeatRec& seat) { return seat.ending; };
+    for (const LiftedClaim& each : lifted) {
+        const Job& job = jobs[each.job].job;
+        const bool fits = std::ranges::all_of(each.seats, [&](const SeatRec& seat) {
+            const auto here = std::ranges::count(each.seats, seat.node, &SeatRec::node);
+            return fleet.capacity_without(supposed, seat.node, job.shape, job.tenant, left) >= here;
+        });
+        if (fits)
+            lower(*claim_of(each.job), each.seats);
+        else
+            drop_claim(each.job);
+    }
 }
 
 // Whether the place would still be enough, once work that may go has left it.

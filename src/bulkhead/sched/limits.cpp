@@ -105,37 +105,70 @@ void Engine::State::give_up(JobNo job, SeatNo seat) {
     dues_stale = true;
 }
 
-void Engine::State::bring_below(TenantNo limited, std::int64_t most, Statement& statement, Instant now) {
-    const std::int64_t held = tenants[limited].has();
-    std::int64_t excess = held - most;
+// What goes because of lowered limits. Planned for all limits before anything is carried out: what a child gives up may
+// turn out to be unnecessary once its parent's limit takes more.
+struct Engine::State::LimitPlan {
+    struct Item {
+        JobNo job = nil;
+        std::int32_t tasks = 0;  // that go
+        TenantNo limited = 0;    // whose limit asked for it first
+    };
+    std::vector<Item> items;
+    std::vector<std::int64_t> gone;  // by tenant, with everyone below
+
+    Item* of(JobNo job) {
+        const auto found = std::ranges::find(items, job, &Item::job);
+        return found == items.end() ? nullptr : &*found;
+    }
+    // So many tasks of the job go in all.
+    void set(const State& state, JobNo job, std::int32_t tasks, TenantNo limited) {
+        const JobRec& rec = state.jobs[job];
+        Item* item = of(job);
+        const std::int32_t before = item == nullptr ? 0 : item->tasks;
+        if (item == nullptr)
+            items.push_back({job, tasks, limited});
+        else
+            item->tasks = tasks;
+        const std::int64_t more = rec.job.counted(rec.placed - before) - rec.job.counted(rec.placed - tasks);
+        for (const TenantNo holder : state.tenants[rec.job.tenant].line) gone[holder] += more;
+    }
+};
+
+void Engine::State::bring_below(TenantNo limited, std::int64_t most, LimitPlan& plan, Instant now) const {
+    const std::int64_t excess = tenants[limited].has() - plan.gone[limited] - most;
+    if (excess <= 0) return;
     std::vector<Leaver> whole;
     std::vector<JobNo> elastic;
+    const auto stays = [&](JobNo job) {
+        const LimitPlan::Item* item = plan.of(job);
+        return jobs[job].placed - (item == nullptr ? 0 : item->tasks);
+    };
     for (const JobNo job : running) {
         const JobRec& rec = jobs[job];
         const std::vector<TenantNo>& line = tenants[rec.job.tenant].line;
-        if (rec.phase != Phase::running || !rec.job.preemptible || rec.holds() == 0) continue;
+        const std::int32_t placed = stays(job);
+        if (rec.phase != Phase::running || !rec.job.preemptible || rec.holds() == 0 || placed == 0) continue;
         if (std::ranges::find(line, limited) == line.end()) continue;
         if (now - rec.started < least_run_under_limit(rec.job.tenant, limited)) continue;
-        whole.push_back({job, rec.holds(), lost_by(rec, now), rec.job.key});
-        if (rec.job.least > 0 && rec.job.group <= 1 && rec.placed > rec.job.least) elastic.push_back(job);
+        whole.push_back({job, rec.job.counted(placed), lost_by(rec, now), rec.job.key});
+        if (rec.job.least > 0 && rec.job.group <= 1 && placed > rec.job.least) elastic.push_back(job);
     }
-    const auto reason = [&] {
-        return Reason{"evict.limit", {{"held", print(Gpus{held})}, {"limit", print(Gpus{most})}}};
-    };
     // As many spare tasks as are needed, if they are enough; else all of them, and whole jobs for the rest.
     std::ranges::sort(elastic, {}, [&](JobNo job) { return std::pair{lost_by(jobs[job], now), jobs[job].job.key}; });
     struct Spare {
         JobNo job = nil;
-        std::int64_t tasks = 0, gpus = 0;
+        std::int32_t tasks = 0;
+        std::int64_t gpus = 0;
     };
     std::vector<Spare> spare;
     std::int64_t spared = 0;
     for (const JobNo job : elastic) {
         Spare each{job, 0, 0};
         const JobRec& rec = jobs[job];
-        while (spared + each.gpus < excess && rec.placed - each.tasks > rec.job.least) {
+        const std::int32_t placed = stays(job);
+        while (spared + each.gpus < excess && placed - each.tasks > rec.job.least) {
             ++each.tasks;
-            each.gpus = rec.holds() - rec.job.counted(rec.placed - each.tasks);
+            each.gpus = rec.job.counted(placed) - rec.job.counted(placed - each.tasks);
         }
         spared += each.gpus;
         if (each.tasks > 0) spare.push_back(each);
@@ -147,63 +180,93 @@ void Engine::State::bring_below(TenantNo limited, std::int64_t most, Statement& 
                 each.holds -= its->gpus;
         leave_whole = cheapest(whole, excess - spared);
         if (leave_whole.empty()) leave_whole = whole;  // not enough, but all that may go
-        std::int64_t taken = 0;
-        for (const Leaver& each : leave_whole) taken += each.holds;
-        // Whole jobs take their spare tasks along, and may make others' unnecessary.
-        std::erase_if(spare, [&](const Spare& each) {
-            if (std::ranges::find(leave_whole, each.job, &Leaver::job) != leave_whole.end()) return true;
-            if (taken + spared - each.gpus < excess) return false;
-            spared -= each.gpus;
-            return true;
+    }
+    for (const Spare& each : spare)
+        plan.set(*this, each.job, jobs[each.job].placed - stays(each.job) + each.tasks, limited);
+    for (const Leaver& each : leave_whole) plan.set(*this, each.job, jobs[each.job].placed, limited);
+}
+
+// What no limit needs stays after all: whole jobs first, those that lose most before the others.
+void Engine::State::spare_needless(LimitPlan& plan, Instant now) const {
+    const auto may_keep = [&](JobNo job, std::int64_t more) {
+        return std::ranges::all_of(tenants[jobs[job].job.tenant].line, [&](TenantNo holder) {
+            const auto most = tenants[holder].most();
+            return !most || tenants[holder].has() - plan.gone[holder] + more <= *most;
         });
-    }
-    for (const Spare& each : spare) {
-        Eviction eviction{.workload = jobs[each.job].job.key,
-                          .action = Action::limit,
-                          .tasks = each.tasks,
-                          .whole = false,
-                          .nodes = {},
-                          .reasons = {reason()}};
-        for (std::int64_t i = 0; i < each.tasks; ++i) {
-            eviction.nodes.push_back(fleet.seat(jobs[each.job].seats).node);
-            give_up(each.job, jobs[each.job].seats);
+    };
+    const auto is_whole = [&](const LimitPlan::Item& item) { return item.tasks == jobs[item.job].placed; };
+    std::ranges::sort(plan.items, [&](const LimitPlan::Item& a, const LimitPlan::Item& b) {
+        const auto order = [&](const LimitPlan::Item& item) {
+            return std::tuple{is_whole(item) ? 0 : 1, -lost_by(jobs[item.job], now), -jobs[item.job].job.key};
+        };
+        return order(a) < order(b);
+    });
+    for (LimitPlan::Item& item : plan.items) {
+        const JobRec& rec = jobs[item.job];
+        // As many tasks as the limits bear: of an elastic gang any number above its least, else all.
+        for (std::int32_t tasks = 0; tasks < item.tasks; ++tasks) {
+            const std::int32_t stay = rec.placed - tasks;
+            if (tasks > 0 && (rec.job.least == 0 || rec.job.group > 1 || stay < rec.job.least)) break;
+            const std::int64_t more = rec.job.counted(stay) - rec.job.counted(rec.placed - item.tasks);
+            if (!may_keep(item.job, more)) continue;
+            plan.set(*this, item.job, tasks, item.limited);
+            break;
         }
-        statement.evict.push_back(std::move(eviction));
     }
-    for (const Leaver& each : leave_whole) {
-        JobRec& rec = jobs[each.job];
+    std::erase_if(plan.items, [](const LimitPlan::Item& item) { return item.tasks == 0; });
+}
+
+void Engine::State::carry_out(const LimitPlan& plan, Statement& statement, Instant now) {
+    std::vector<std::int64_t> held(tenants.size());
+    for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant) held[tenant] = tenants[tenant].has();
+    for (const LimitPlan::Item& item : plan.items) {
+        JobRec& rec = jobs[item.job];
+        const bool whole = item.tasks == rec.placed;
         Eviction eviction{.workload = rec.job.key,
                           .action = Action::limit,
-                          .tasks = rec.placed,
-                          .lost_gpu_ms = each.lost,
+                          .tasks = item.tasks,
+                          .whole = whole,
+                          .lost_gpu_ms = whole ? lost_by(rec, now) : 0,
                           .nodes = {},
-                          .reasons = {reason()}};
-        for (SeatNo seat = rec.seats; seat != nil; seat = fleet.seat(seat).next_of_job)
-            eviction.nodes.push_back(fleet.seat(seat).node);
-        set_ending(each.job);
-        rec.evicted_in = generation;
+                          .reasons = {Reason{"evict.limit",
+                                             {{"held", print(Gpus{held[item.limited]})},
+                                              {"limit", print(Gpus{*tenants[item.limited].most()})}}}}};
+        if (whole) {
+            for (SeatNo seat = rec.seats; seat != nil; seat = fleet.seat(seat).next_of_job)
+                eviction.nodes.push_back(fleet.seat(seat).node);
+            set_ending(item.job);
+            rec.evicted_in = generation;
+        }
+        for (std::int32_t i = 0; !whole && i < item.tasks; ++i) {
+            eviction.nodes.push_back(fleet.seat(rec.seats).node);
+            give_up(item.job, rec.seats);
+        }
+        std::ranges::sort(eviction.nodes);
+        const auto twice = std::ranges::unique(eviction.nodes);
+        eviction.nodes.erase(twice.begin(), twice.end());
         statement.evict.push_back(std::move(eviction));
     }
-    for (std::size_t i = statement.evict.size() - spare.size() - leave_whole.size(); i < statement.evict.size(); ++i) {
-        std::vector<NodeNo>& nodes = statement.evict[i].nodes;
-        std::ranges::sort(nodes);
-        const auto twice = std::ranges::unique(nodes);
-        nodes.erase(twice.begin(), twice.end());
-    }
-    excess = tenants[limited].has() - most;
-    if (excess > 0)
-        statement.over_limit.push_back({.tenant = limited,
-                                        .held = Gpus{tenants[limited].has()},
-                                        .limit = Gpus{most},
-                                        .fixed = Gpus{tenants[limited].pinned}});
-    dues_stale = true;
 }
 
 // Children before their parents: what they give up counts for those above them too.
 void Engine::State::enforce_limits(Statement& statement, Instant now) {
+    const auto is_over = [&](TenantNo tenant) {
+        const auto most = tenants[tenant].most();
+        return most && tenants[tenant].has() > *most;
+    };
+    if (std::ranges::none_of(down, is_over)) return;
+    LimitPlan plan{.items = {}, .gone = std::vector<std::int64_t>(tenants.size())};
     for (auto number = down.rbegin(); number != down.rend(); ++number)
-        if (const auto most = tenants[*number].most(); most && tenants[*number].has() > *most)
-            bring_below(*number, *most, statement, now);
+        if (is_over(*number)) bring_below(*number, *tenants[*number].most(), plan, now);
+    spare_needless(plan, now);
+    carry_out(plan, statement, now);
+    for (auto number = down.rbegin(); number != down.rend(); ++number)
+        if (const TenantRec& tenant = tenants[*number]; is_over(*number))
+            statement.over_limit.push_back({.tenant = *number,
+                                            .held = Gpus{tenant.has()},
+                                            .limit = Gpus{*tenant.most()},
+                                            .fixed = Gpus{tenant.pinned}});
+    dues_stale = true;
 }
 
 }  // namespace bulkhead::sched

@@ -166,7 +166,6 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
         }
         const CellModel& model = models_[option.model];
         if (model.amd && !suits_memory_mode(view, option)) continue;
-        const auto mechanism = static_cast<std::uint8_t>(1 + static_cast<unsigned>(shape.need.mechanism));
         const bool shared = option.want.is_shared();
         const bool mps = shape.need.mechanism == Mechanism::mps;
         NodeRoom room{.cpu = view.cpu * 1000, .memory = view.memory >> 20, .model = option.model};
@@ -185,11 +184,9 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
                 ++whole;
             } else if (cell.use > 1 && cell.kept == 0 && cell.held == model.all() && cell.taken < 1000 &&
                        cell.lost == 0) {
-                // Somebody's share of it is free; for this request only if it may sit there.
-                const bool may = shared && cell.use == mechanism && (!mps || cell.clients_left() > 0) &&
-                                 joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true);
+                // Part of it is free; for this request only if it may sit there.
                 free = 1000 - cell.taken;
-                usable = may;
+                usable = shared && shareable(cell, shape, eyes) && (!mps || cell.clients_left() > 0);
             }
             if (free == 0) continue;
             // Packing looks at so many GPUs; one that takes the task must be among them.
@@ -238,6 +235,47 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
     return best;
 }
 
+bool FleetIndex::shareable(const Cell& cell, const Shape& shape, const Eyes& eyes) const {
+    const auto mechanism = static_cast<std::uint8_t>(1 + static_cast<unsigned>(shape.need.mechanism));
+    return cell.use == mechanism && cell.kept == 0 && cell.held == models_[cell.model].all() && cell.taken < 1000 &&
+           cell.lost == 0 && joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true);
+}
+
+// Shares differ by the GPU that they are on; of GPUs that are alike the first is named. Of whole GPUs and slices the
+// best place is enough.
+std::vector<FleetIndex::Choice> FleetIndex::choices(NodeNo node, ShapeNo number, TenantNo tenant) const {
+    const Shape& shape = shapes_[number];
+    const NodeView here = view(node);
+    const Eyes eyes{.tenant = tenant};
+    std::vector<Choice> out;
+    if (capacity(here, node, number, tenant) <= 0) return out;
+    const std::optional<Choice> best = choose(here, shape, eyes);
+    if (!best) return out;
+    if (shape.options.empty() || !shape.options[best->option].want.is_shared()) out.push_back(*best);
+    for (std::uint32_t option = 0; option < shape.options.size(); ++option) {
+        const Shape::Option& its = shape.options[option];
+        if (!its.want.is_shared()) continue;
+        const bool mps = shape.need.mechanism == Mechanism::mps;
+        if (models_[its.model].amd && !suits_memory_mode(here, its)) continue;
+        for (std::size_t gpu = 0; gpu < here.cells.size(); ++gpu) {
+            const Cell& cell = here.cells[gpu];
+            if (cell.model != its.model) continue;
+            if (!is_empty(cell)) {
+                if (!shareable(cell, shape, eyes) || 1000 - cell.taken < its.want.share) continue;
+                if (mps && cell.clients_left() <= 0) continue;
+            }
+            if (std::ranges::any_of(out, [&](const Choice& known) { return here.cells[known.gpu] == cell; })) continue;
+            out.push_back({.option = option, .gpu = static_cast<std::uint8_t>(gpu)});
+        }
+    }
+    const auto is_best = [&](const Choice& choice) {
+        return choice.option == best->option &&
+               (choice.gpu == best->gpu || here.cells[choice.gpu] == here.cells[best->gpu]);
+    };
+    std::ranges::stable_partition(out, is_best);
+    return out;
+}
+
 std::int64_t FleetIndex::capacity(const NodeView& view, const Shape& shape, const Eyes& eyes) const {
     std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (shape.need.cpu > 0) most = std::min(most, view.cpu / shape.need.cpu);
@@ -252,7 +290,6 @@ std::int64_t FleetIndex::capacity(const NodeView& view, const Shape& shape, cons
     std::int64_t sum = 0;
     for (const Shape::Option& option : shape.options) {
         const CellModel& model = models_[option.model];
-        const auto mechanism = static_cast<std::uint8_t>(1 + static_cast<unsigned>(shape.need.mechanism));
         if (model.amd && !suits_memory_mode(view, option)) continue;
         const bool shared = option.want.is_shared();
         const bool mps = shape.need.mechanism == Mechanism::mps;
@@ -265,9 +302,7 @@ std::int64_t FleetIndex::capacity(const NodeView& view, const Shape& shape, cons
             if (!option.want.is_sliced()) {
                 if (is_empty(cell))
                     ++whole;
-                else if (shared && cell.use == mechanism && cell.kept == 0 && cell.held == model.all() &&
-                         cell.taken < 1000 && cell.lost == 0 &&
-                         joins(cell.company, eyes, shape.need.sharing.gpu, shape.need.sharing.instance, true))
+                else if (shared && shareable(cell, shape, eyes))
                     sum += shares(1000 - cell.taken, cell.clients_left());
                 continue;
             }

@@ -1,6 +1,7 @@
 #include "bulkhead/sched/plan_moves.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace bulkhead::sched {
 
@@ -8,38 +9,15 @@ namespace {
 
 constexpr std::int64_t copy_costs = 100;  // looks
 
-// Every way to put so many tasks of a job on nodes that take `room` of them, fullest nodes first; `use` says whether to
-// stop.
-template <class Use>
-bool each_spread(const FleetIndex& around, const Job& job, std::int32_t tasks,
-                 const std::vector<FleetIndex::Portion>& room, std::int64_t& looks, const Use& use) {
-    std::vector<FleetIndex::Portion> chosen;
-    const auto fits_topology = [&] {
-        for (const FleetIndex::Portion& each : chosen)
-            if (around.domain_of(each.node, job.within) != around.domain_of(chosen.front().node, job.within))
-                return false;
-        if (job.group <= 1 || job.group_within == TopologyLevel::none) return true;
-        for (const FleetIndex::Portion& each : chosen) {
-            std::int32_t here = 0;
-            for (const FleetIndex::Portion& other : chosen)
-                if (around.domain_of(other.node, job.group_within) == around.domain_of(each.node, job.group_within))
-                    here += other.tasks;
-            if (here % job.group != 0) return false;
-        }
-        return true;
-    };
-    const auto add = [&](auto&& self, std::size_t at, std::int32_t left) -> bool {
-        if (--looks <= 0) return false;
-        if (left == 0) return fits_topology() && use(chosen);
-        if (at == room.size()) return false;
-        for (std::int32_t n = std::min(left, room[at].tasks); n >= 0; --n) {
-            if (n > 0) chosen.push_back({room[at].node, n});
-            if (self(self, at + 1, left - n)) return true;
-            if (n > 0) chosen.pop_back();
-        }
-        return false;
-    };
-    return add(add, 0, tasks);
+// Groups of a gang are whole in each domain.
+bool keeps_groups(const FleetIndex& around, const Job& job, std::span<const SeatNo> taken) {
+    if (job.group <= 1 || job.group_within == TopologyLevel::none) return true;
+    return std::ranges::all_of(taken, [&](SeatNo one) {
+        const auto domain = around.domain_of(around.seat(one).node, job.group_within);
+        const auto here = std::ranges::count_if(
+            taken, [&](SeatNo other) { return around.domain_of(around.seat(other).node, job.group_within) == domain; });
+        return here % job.group == 0;
+    });
 }
 
 }  // namespace
@@ -53,56 +31,62 @@ bool Engine::State::MoveTrial::closes_no_more(const FleetIndex& around, std::spa
     });
 }
 
-bool Engine::State::MoveTrial::place_moved(FleetIndex& around, Plan& plan, std::size_t at,
-                                           std::span<const TenantNo> scattered, std::int64_t& looks) {
-    if (at == plan.moves.size()) return closes_no_more(around, scattered);
-    Relocation& moved = plan.moves[at];
-    const JobRec& rec = state.jobs[moved.job];
-    std::vector<FleetIndex::Portion> room;
-    // A node that is rebooted for the claimant has to stay empty until then.
-    const auto is_rebooted = [&](NodeNo node) {
-        return std::ranges::find(plan.where, node, &FleetIndex::Portion::node) != plan.where.end() &&
-               around.wants_reboot(node, search.job.shape, search.job.tenant);
+bool Engine::State::MoveTrial::place_claimant(Trial& trial) {
+    const auto left = [&](const SeatRec& seat) {
+        const SeatNo number = trial.fleet.number_of(seat);
+        return seat.ending || (number < trial.leaves.size() && trial.leaves[number]);
     };
-    for (NodeNo node = 0; node < around.nodes(); ++node) {
-        if (is_rebooted(node)) continue;
-        if (const std::int64_t takes = around.capacity(node, rec.job.shape, rec.job.tenant); takes > 0)
-            room.push_back({node, static_cast<std::int32_t>(takes)});
+    FleetIndex::Supposed supposed;
+    std::vector<std::vector<FleetIndex::Portion>> bins(trial.fleet.domain_count(search.job.within));
+    for (NodeNo node = 0; node < trial.fleet.nodes(); ++node) {
+        if (!search.usable(node)) continue;
+        --trial.looks;
+        const auto takes = static_cast<std::int32_t>(
+            trial.fleet.capacity_without(supposed, node, search.job.shape, search.job.tenant, left));
+        if (takes > 0) bins[trial.fleet.domain_of(node, search.job.within)].push_back({node, takes});
     }
-    return each_spread(around, rec.job, rec.placed, room, looks, [&](const std::vector<FleetIndex::Portion>& to) {
-        std::vector<SeatNo> taken;
-        for (const FleetIndex::Portion& portion : to)
-            for (std::int32_t i = 0; i < portion.tasks; ++i)
-                taken.push_back(around.take(portion.node, rec.job, moved.job));
-        moved.to = to;
-        const bool done = place_moved(around, plan, at + 1, scattered, looks);
-        for (const SeatNo seat : taken) around.release(seat, true);
-        return done;
-    });
+    for (std::vector<FleetIndex::Portion>& bin : bins)
+        if (auto found = trial.fleet.arrange(search.job, search.tasks, bin); !found.empty()) {
+            trial.plan.where = std::move(found);
+            return true;
+        }
+    return false;
 }
 
-bool Engine::State::MoveTrial::place_claimant(FleetIndex& around, Plan& plan, std::span<const TenantNo> scattered,
-                                              std::int64_t& looks) {
-    const auto left = [](const SeatRec& seat) { return seat.ending; };
-    FleetIndex::Supposed supposed;
-    std::vector<FleetIndex::Portion> room;
-    for (NodeNo node = 0; node < around.nodes(); ++node)
-        if (search.usable(node))
-            if (const std::int64_t takes =
-                    around.capacity_without(supposed, node, search.job.shape, search.job.tenant, left);
-                takes > 0)
-                room.push_back({node, static_cast<std::int32_t>(takes)});
-    return each_spread(around, search.job, search.tasks, room, looks,
-                       [&](const std::vector<FleetIndex::Portion>& where) {
-                           std::vector<SeatNo> kept;
-                           for (const FleetIndex::Portion& portion : where)
-                               around.promise(portion, search.job, search.number, left, kept);
-                           const bool whole = std::ssize(kept) == search.tasks;
-                           plan.where = where;
-                           const bool done = whole && place_moved(around, plan, 0, scattered, looks);
-                           for (const SeatNo seat : kept) around.release(seat, false);
-                           return done;
-                       });
+bool Engine::State::MoveTrial::place_job(Trial& trial, std::size_t at) {
+    if (at == trial.plan.moves.size()) return closes_no_more(trial.fleet, trial.scattered) && place_claimant(trial);
+    std::vector<SeatNo> taken;
+    return place_task(trial, at, taken);
+}
+
+bool Engine::State::MoveTrial::place_task(Trial& trial, std::size_t at, std::vector<SeatNo>& taken) {
+    if (--trial.looks <= 0) return false;
+    Relocation& moved = trial.plan.moves[at];
+    const JobRec& rec = state.jobs[moved.job];
+    FleetIndex& around = trial.fleet;
+    if (std::ssize(taken) == rec.placed) {
+        if (!keeps_groups(around, rec.job, taken)) return false;
+        moved.to.clear();
+        for (const SeatNo seat : taken) moved.to.push_back(around.described(seat));
+        return place_job(trial, at + 1);
+    }
+    const NodeNo first = taken.empty() ? 0 : around.seat(taken.back()).node;
+    for (NodeNo node = first; node < around.nodes(); ++node) {
+        if (!taken.empty() && around.domain_of(node, rec.job.within) != around.domain_of(first, rec.job.within))
+            continue;
+        for (const FleetIndex::Choice& choice : around.choices(node, rec.job.shape, rec.job.tenant)) {
+            const bool is_share = around.whole_gpus(rec.job.shape) == 0;
+            if (is_share && !taken.empty() && node == first &&
+                choice.gpu < std::countr_zero(around.seat(taken.back()).gpus))
+                continue;
+            taken.push_back(around.take(node, rec.job, moved.job, choice));
+            const bool done = place_task(trial, at, taken);
+            around.release(taken.back(), true);
+            taken.pop_back();
+            if (done) return true;
+        }
+    }
+    return false;
 }
 
 // Evicted work is still where it is, because a job moves at once.
@@ -119,16 +103,17 @@ bool Engine::State::MoveTrial::place_all(Plan& plan, std::span<const TenantNo> s
         base->remember_hosts(false);
     }
     looks -= copy_costs;
-    FleetIndex around = *base;
-    for (const Relocation& moved : plan.moves)
-        for (SeatNo seat = state.jobs[moved.job].seats; seat != nil; seat = state.fleet.seat(seat).next_of_job)
-            around.release(seat, !state.settings.wipes);
+    Trial trial{.fleet = *base, .plan = plan, .scattered = scattered, .looks = looks};
+    trial.leaves.resize(state.fleet.seats());
     for (const JobNo victim : plan.victims)
         for (SeatNo seat = state.jobs[victim].seats; seat != nil; seat = state.fleet.seat(seat).next_of_job)
-            around.set_ending(seat, true);
+            trial.leaves[seat] = true;
     for (const Shrink& shrink : plan.shrinks)
-        for (const SeatNo seat : shrink.seats) around.set_ending(seat, true);
-    return place_claimant(around, plan, scattered, looks);
+        for (const SeatNo seat : shrink.seats) trial.leaves[seat] = true;
+    for (const Relocation& moved : plan.moves)
+        for (SeatNo seat = state.jobs[moved.job].seats; seat != nil; seat = state.fleet.seat(seat).next_of_job)
+            trial.fleet.release(seat, !state.settings.wipes);
+    return place_job(trial, 0);
 }
 
 }  // namespace bulkhead::sched

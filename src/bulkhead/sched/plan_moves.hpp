@@ -1,5 +1,5 @@
-// Places for jobs that move, found on a copy of the fleet: the claimant and every job that moves have one at the same
-// time.
+// Places for jobs that move, found on a copy of the fleet: every job that moves has one now, and the claimant has one
+// when the evicted work has left.
 #pragma once
 
 #include "bulkhead/sched/plan_search.hpp"
@@ -19,9 +19,18 @@ struct Engine::State::MoveTrial {
     bool place_all(Plan& plan, std::span<const TenantNo> scattered, std::int64_t& looks);
 
 private:
-    bool place_claimant(FleetIndex& fleet, Plan& plan, std::span<const TenantNo> scattered, std::int64_t& looks);
-    bool place_moved(FleetIndex& fleet, Plan& plan, std::size_t at, std::span<const TenantNo> scattered,
-                     std::int64_t& looks);
+    struct Trial {
+        FleetIndex fleet;
+        Plan& plan;
+        std::span<const TenantNo> scattered;
+        std::int64_t& looks;
+        std::vector<bool> leaves{};  // by seat: it is evicted, and still there while others move
+    };
+    // Job number `at` of those that move, and those after it.
+    bool place_job(Trial& trial, std::size_t at);
+    // Its tasks from this one on, at no lower node and GPU than the task before: tasks of a job are alike.
+    bool place_task(Trial& trial, std::size_t at, std::vector<SeatNo>& taken);
+    bool place_claimant(Trial& trial);
     bool closes_no_more(const FleetIndex& fleet, std::span<const TenantNo> scattered);
 };
 

@@ -81,6 +81,7 @@ std::int32_t Engine::State::PlanSearch::spare_of(JobNo victim) {
 bool Engine::State::PlanSearch::may_move(JobNo victim) {
     const JobRec& rec = state.jobs[victim];
     if (law == Law::priority || ask.future || state.settings.moves == 0 || !untouched(victim)) return false;
+    if (state.jobs[number].grows != nil) return false;  // a gang that runs grows by what others give
     if (!rested(rec)) return false;
     std::int32_t seats = 0;
     for (SeatNo s = rec.seats; s != nil; s = state.fleet.seat(s).next_of_job) ++seats;
@@ -154,7 +155,7 @@ bool Engine::State::PlanSearch::within_quota_after(std::span<const Protection::T
     for (const TenantNo holder : state.tenants[job.tenant].line) own += still_owed[holder];
     for (const Protection::Taken& each : taken) freed += each.gpus;
     const std::int64_t others = all - own, beyond = asked - std::min(asked, own);
-    return others <= 0 || beyond <= 0 || state.fleet.free_units() + freed - beyond >= others;
+    return others <= 0 || beyond <= 0 || state.fleet.free_units() + freed - state.spoken_for() - beyond >= others;
 }
 
 // Room that is on its way: what is ending, being wiped, or about to be rebooted.

@@ -134,15 +134,19 @@ void FleetIndex::sit(Cell& cell, const SeatRec& seat) const {
 }
 
 SeatNo FleetIndex::take(NodeNo node, const Job& job, JobNo owner) {
+    const std::optional<Choice> choice = choose(view(node), shapes_[job.shape], {.tenant = job.tenant});
+    invariant(choice.has_value(), "a task is given a place only where there is room for it");
+    return take(node, job, owner, *choice);
+}
+
+SeatNo FleetIndex::take(NodeNo node, const Job& job, JobNo owner, const Choice& choice) {
     const Shape& shape = shapes_[job.shape];
     const NodeView here = view(node);
-    const std::optional<Choice> choice = choose(here, shape, {.tenant = job.tenant});
-    invariant(choice.has_value(), "a task is given a place only where there is room for it");
     const SeatNo made = new_seat();
     NodeRec& rec = nodes_[node];
     SeatRec& seat = seats_[made];
     seat = seat_of(job, owner, node);
-    set_place(seat, here, shape, *choice);
+    set_place(seat, here, shape, choice);
     const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
     for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1) {
         Cell& cell = cells_[rec.cells + static_cast<std::size_t>(std::countr_zero(bits))];
@@ -178,7 +182,7 @@ SeatNo FleetIndex::take(NodeNo node, const Job& job, JobNo owner) {
                                        [&](TenantNo tenant) { return tenant_domain(tenant); });
     const auto is_crowded = [&] {
         if (!seat.is_mps_client()) return false;
-        return seat.share < large_share || cells_[rec.cells + static_cast<std::size_t>(choice->gpu)].clients > 0;
+        return seat.share < large_share || cells_[rec.cells + static_cast<std::size_t>(choice.gpu)].clients > 0;
     };
     if (is_crowded())
         recount(node, seat.gpus);

@@ -107,7 +107,20 @@ bool Engine::State::within_quota(const Job& job, std::int64_t tasks, std::int64_
     }
     // What hard partitions are owed is never lent: whoever takes beyond its own leaves that much.
     const std::int64_t others = owed - own, beyond = asked - std::min(asked, own);
-    return others <= 0 || beyond <= 0 || fleet.free_units() + freed - beyond >= others;
+    return others <= 0 || beyond <= 0 || fleet.free_units() + freed - spoken_for() - beyond >= others;
+}
+
+std::int64_t Engine::State::spoken_for() const {
+    std::int64_t sum = 0;
+    for (const RoomClaim& claim : claims) {
+        if (!claim.firm() || claim.seats.empty()) continue;
+        std::int64_t its_own = 0;
+        for (const TenantNo holder : tenants[jobs[claim.job].job.tenant].line) its_own += tenants[holder].owed;
+        sum += std::max<std::int64_t>(least_of(claim.job) - its_own, 0);
+    }
+    if (sum == 0) return 0;
+    for (const TenantNo root : roots) sum -= tenants[root].coming.leaving;
+    return std::max<std::int64_t>(sum, 0);
 }
 
 std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tasks) const {
