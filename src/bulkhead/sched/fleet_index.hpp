@@ -213,6 +213,8 @@ public:
         return rec.ending > 0 || briefs_[rec.state].dirty ||
                (rec.can_reboot && !rec.hosts.empty() && rec.residents.empty());
     }
+    // Cheap: false where not even that room would be enough for one task.
+    bool may_take_soon(NodeNo node, ShapeNo shape, TenantNo tenant) const;
     bool shares_fabric(NodeNo node) const { return nodes_[node].board_is_one; }
 
     // --- footprint.cpp ---

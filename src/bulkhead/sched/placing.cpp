@@ -398,6 +398,22 @@ Obstacle FleetIndex::obstacle(NodeNo node, const Job& job) const {
     return obstacle(here, briefs_[nodes_[node].state], shape, job.tenant, neighbours);
 }
 
+bool FleetIndex::may_take_soon(NodeNo node, ShapeNo number, TenantNo tenant) const {
+    const NodeRec& rec = nodes_[node];
+    const Shape& shape = shapes_[number];
+    // Where no work is leaving, it has to bear all that is there.
+    if (rec.ending == 0 && !rec.residents.empty() && shape.need.excepted.empty()) {
+        const Obstacle found = neighbourly(view(node), shape, Eyes{.tenant = tenant});
+        if (found == Obstacle::neighbours || found == Obstacle::host) return false;
+    }
+    const std::int64_t gpus = whole_gpus_of(shape);
+    if (gpus == 0) return true;
+    const auto cells = std::span{cells_}.subspan(rec.cells, rec.gpus);
+    return std::ranges::count_if(cells, [](const Cell& cell) {
+               return cell.held == 0 && cell.lost == 0 && cell.kept == 0;
+           }) >= gpus;
+}
+
 void FleetIndex::suppose_cleaned(Supposed& out) const {
     for (Cell& cell : out.cells)
         cell.available |= static_cast<std::uint8_t>(models_[cell.model].all() & ~cell.lost & ~cell.held);

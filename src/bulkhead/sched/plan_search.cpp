@@ -162,14 +162,11 @@ bool Engine::State::PlanSearch::within_quota_after(std::span<const Protection::T
 std::optional<Plan> Engine::State::PlanSearch::nothing_needed() {
     if (over) return std::nullopt;
     const FleetIndex& around = state.fleet;
-    bool any = false;
     std::vector<NodeNo> coming;
     for (NodeNo node = 0; node < around.nodes(); ++node)
-        if (around.room_comes(node)) {
-            any = true;
-            if (usable(node)) coming.push_back(node);
-        }
-    if (!any) return std::nullopt;
+        if (around.room_comes(node) && around.may_take_soon(node, job.shape, job.tenant) && usable(node))
+            coming.push_back(node);
+    if (coming.empty()) return std::nullopt;
     if (tasks == 1) {
         for (const NodeNo node : coming)
             if (room_without(node) > 0) return Plan{.victims = {}, .where = {{node, 1}}};
@@ -178,7 +175,7 @@ std::optional<Plan> Engine::State::PlanSearch::nothing_needed() {
     std::vector<std::vector<FleetIndex::Portion>> bins(around.domain_count(job.within));
     for (NodeNo node = 0; node < around.nodes(); ++node) {
         if (!usable(node)) continue;
-        const std::int32_t takes = around.room_comes(node)
+        const std::int32_t takes = std::ranges::binary_search(coming, node)
                                        ? room_without(node)
                                        : static_cast<std::int32_t>(around.capacity(node, job.shape, job.tenant));
         if (takes > 0) bins[around.domain_of(node, job.within)].push_back({node, takes});
