@@ -45,6 +45,7 @@ bool Engine::State::drop_undeserved_claims() {
 
 std::vector<SeatRec> Engine::State::lift(RoomClaim& claim) {
     std::vector<SeatRec> lifted;
+    if (!jobs[claim.job].job.preemptible) fixed_nodes.known = false;
     lifted.reserve(claim.seats.size());
     for (const SeatNo seat : claim.seats) {
         lifted.push_back(fleet.seat(seat));
@@ -56,6 +57,7 @@ std::vector<SeatRec> Engine::State::lift(RoomClaim& claim) {
 
 void Engine::State::lower(RoomClaim& claim, std::span<const SeatRec> lifted) {
     for (const SeatRec& seat : lifted) claim.seats.push_back(fleet.promise_again(seat));
+    if (!jobs[claim.job].job.preemptible) fixed_nodes.known = false;
 }
 
 void Engine::State::keep_room(JobNo job, std::span<const FleetIndex::Portion> where, std::optional<Instant> expected,
@@ -63,6 +65,7 @@ void Engine::State::keep_room(JobNo job, std::span<const FleetIndex::Portion> wh
     RoomClaim claim{.job = job, .seats = {}, .expected = expected, .freed_for_it = freed};
     const auto left = [&](const SeatRec& seat) { return seat.ending || (seat.job != nil && gone[seat.job]); };
     for (const FleetIndex::Portion& portion : where) fleet.promise(portion, jobs[job].job, job, left, claim.seats);
+    if (!jobs[job].job.preemptible) fixed_nodes.known = false;
     claims.push_back(std::move(claim));
     expect(claims.back(), true);
 }
@@ -201,9 +204,11 @@ bool Engine::State::backfill(JobNo number, Instant now, Statement& statement) {
         const std::vector<SeatRec> lifted = lift(claim);
         std::optional<NodeNo> found;
         for (const SeatRec& seat : lifted)
-            if (!found && fleet.capacity(seat.node, job.shape, job.tenant) > 0) found = seat.node;
+            if (!found && fleet.capacity(seat.node, job.shape, job.tenant) > 0 && may_fix(job, seat.node))
+                found = seat.node;
         if (found) {
             const FleetIndex::Portion one{*found, 1};
+            note_fixed(number, {&one, 1});
             start(number, {&one, 1}, now);
         }
         lower(claim, lifted);

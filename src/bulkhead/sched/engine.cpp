@@ -296,6 +296,7 @@ Binding Engine::State::described(JobNo job) const {
 
 void Engine::State::begin(JobNo job, std::span<const FleetIndex::Portion> where, Instant now, Binding* out) {
     const JobNo gang = jobs[job].grows;
+    note_fixed(job, where);
     start(job, where, now);
     if (out == nullptr) return;
     if (gang == nil)
@@ -319,10 +320,14 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
         }
         most = rec.fewest() + allowed * unit;
     }
-    std::vector<FleetIndex::Portion> where = find_room(job, static_cast<std::int32_t>(most));
+    const auto room_for = [&](std::int64_t tasks) {
+        const auto count = static_cast<std::int32_t>(tasks);
+        return rec.job.preemptible ? find_room(job, count) : find_entitled_room(job, count);
+    };
+    std::vector<FleetIndex::Portion> where = room_for(most);
     if (where.empty() && rec.fewest() < most) {
         most = std::min(most, fleet.most(rec.job));
-        if (most >= rec.fewest()) where = find_room(job, static_cast<std::int32_t>(most));
+        if (most >= rec.fewest()) where = room_for(most);
     }
     if (where.empty()) return false;
     begin(job, where, now, out);

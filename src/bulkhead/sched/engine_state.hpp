@@ -2,11 +2,13 @@
 // things stand is FleetIndex's. The parts of the engine are functions of this: engine.cpp (doors, placing), cycle.cpp
 // (one cycle), turns.cpp (quota, dues, whose turn), whole_gpus.cpp (dues in whole GPUs), limits.cpp (limits that were
 // lowered), growth.cpp (elastic gangs), disturb.cpp (making room), plan_search.hpp (which work has to go),
-// footprint.cpp (what work closes to others), claims.cpp (room that is kept), guarantee_claims.cpp (room that is kept
-// for guarantees), why.cpp (words), blocking.cpp (what is in the way of one job).
+// footprint.cpp (what work closes to others), pinned.cpp (work that may not be preempted), claims.cpp (room that is
+// kept), guarantee_claims.cpp (room that is kept for guarantees), why.cpp (words), blocking.cpp (what is in the way of
+// one job).
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_set>
 #include <vector>
@@ -36,6 +38,7 @@ struct JobRec {
     std::uint32_t started_in = nil;  // the cycle that gave it room last: in that cycle it is no victim
     std::uint32_t served_in = 0;     // the last cycle in which it was looked at as a guarantee claim
     std::uint32_t shrunk_in = nil;   // the generation of input in which it lost a spare task last
+    std::uint32_t outside_in = nil;  // the generation in which its room was outside its entitlement (pinned.cpp)
     std::uint32_t budget_in = nil;   // the generation in which the budget ended a search for it without a plan
     // A running elastic gang asks for its next task through a record of its own, which waits like any job.
     JobNo growth = nil;          // of a gang: the record that asks for its next task
@@ -282,6 +285,37 @@ struct Engine::State {
     Duration least_run(TenantNo victim, TenantNo claimant, Action action) const;
     // The tenant whose limit is in the way, the lowest if there are several; nothing: no limit is.
     std::optional<TenantNo> limited_by(const Job& job, std::int64_t tasks) const;
+
+    // pinned.cpp
+    struct Fixed {
+        std::uint64_t domain = 0;
+        bool shared = false;  // other domains have such work there too
+        bool closed = false;  // and keeps strangers away from the node
+    };
+    // What is known of nodes that work which may not be preempted is on; by trust domain. It may be older than the last
+    // event: then it counts too much, and is counted anew before anything is refused.
+    struct FixedNodes {
+        bool known = false;
+        std::uint32_t generation = 0, cycle = 0;
+        std::map<std::uint64_t, std::int64_t> guaranteed, gpus;  // GPUs that its guarantees are, and that it closes
+        std::map<std::uint64_t, std::vector<NodeNo>> nodes;
+        std::int64_t uncovered = 0;  // GPUs of guarantees that find no node
+        std::int64_t spare = 0;      // nodes of the largest size that no guarantee needs
+        std::int64_t largest = 0;    // GPUs of the largest node
+    };
+    FixedNodes fixed_nodes;
+    std::uint64_t domain_key(TenantNo tenant) const;  // a tenant without a domain is one of its own
+    std::optional<Fixed> fixed_for(NodeNo node) const;
+    std::int64_t uncovered(std::uint64_t domain, std::span<const NodeNo> also, FixedNodes* out) const;
+    void look_for_fixed_nodes();
+    std::int64_t entitlement_of(std::uint64_t domain) const;
+    // Work that may be preempted always does.
+    bool stays_entitled(const Job& job, std::span<const FleetIndex::Portion> where);
+    void note_fixed(JobNo job, std::span<const FleetIndex::Portion> where);
+    std::vector<FleetIndex::Portion> arranged(const Job& job, std::int32_t tasks, std::span<const NodeNo> nodes) const;
+    std::vector<FleetIndex::Portion> find_entitled_room(JobNo job, std::int32_t tasks);
+    bool may_fix(const Job& job, NodeNo node);
+    std::optional<Reason> outside_entitlement(const Job& job) const;
 
     // footprint.cpp
     std::int64_t own_guarantee(TenantNo tenant) const;  // without what its children are guaranteed

@@ -151,6 +151,8 @@ public:
     void promise(const Portion& where, const Job& job, JobNo owner, const Gone& gone, std::vector<SeatNo>& out);
     bool any_ending(NodeNo node) const { return nodes_[node].ending > 0; }
     bool is_open(NodeNo node) const { return nodes_[node].open; }
+    bool can_reboot(NodeNo node) const { return nodes_[node].can_reboot; }
+    Company host_users(NodeNo node) const { return nodes_[node].hosts; }
     SeatNo promise_again(const SeatRec& seat);
     SeatNo promise_exactly(const TaskSeat& where, const Job& job, JobNo owner);
     bool wants_reboot(NodeNo node, ShapeNo shape, TenantNo tenant) const;  // and nothing else stands in the way

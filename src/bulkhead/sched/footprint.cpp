@@ -85,14 +85,11 @@ std::span<const std::int64_t> Engine::State::entitlements() {
     for (NodeNo node = 0; node < fleet.nodes(); ++node) largest = std::max<std::int64_t>(largest, fleet.gpus(node));
     const std::int64_t unit = largest * counted_whole_gpu;
     std::map<std::uint64_t, std::int64_t> guaranteed;  // by domain; a tenant without one is a domain of its own
-    const auto domain_of = [&](TenantNo tenant) {
-        const std::uint32_t domain = tenants[tenant].facts.domain;
-        return domain != 0 ? std::uint64_t{domain} : std::uint64_t{tenant} << 32 | 1u << 31;
-    };
-    for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant) guaranteed[domain_of(tenant)] += own_guarantee(tenant);
+    for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant)
+        guaranteed[domain_key(tenant)] += own_guarantee(tenant);
     entitled.assign(tenants.size(), 0);
     for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant) {
-        const std::int64_t own = own_guarantee(tenant), all = guaranteed[domain_of(tenant)];
+        const std::int64_t own = own_guarantee(tenant), all = guaranteed[domain_key(tenant)];
         if (own == 0) continue;
         const std::int64_t nodes = unit > 0 ? (all + unit - 1) / unit * unit : all;
         const Wide part = static_cast<Wide>(own) * static_cast<Wide>(nodes) * static_cast<Wide>(footprint_unit) /

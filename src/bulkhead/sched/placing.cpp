@@ -272,7 +272,8 @@ std::vector<FleetIndex::Choice> FleetIndex::choices(NodeNo node, ShapeNo number,
         return choice.option == best->option &&
                (choice.gpu == best->gpu || here.cells[choice.gpu] == here.cells[best->gpu]);
     };
-    std::ranges::stable_partition(out, is_best);
+    if (const auto first = std::ranges::find_if(out, is_best); first != out.end())
+        std::rotate(out.begin(), first, std::next(first));
     return out;
 }
 
@@ -409,9 +410,8 @@ bool FleetIndex::may_take_soon(NodeNo node, ShapeNo number, TenantNo tenant) con
     const std::int64_t gpus = whole_gpus_of(shape);
     if (gpus == 0) return true;
     const auto cells = std::span{cells_}.subspan(rec.cells, rec.gpus);
-    return std::ranges::count_if(cells, [](const Cell& cell) {
-               return cell.held == 0 && cell.lost == 0 && cell.kept == 0;
-           }) >= gpus;
+    return std::ranges::count_if(
+               cells, [](const Cell& cell) { return cell.held == 0 && cell.lost == 0 && cell.kept == 0; }) >= gpus;
 }
 
 void FleetIndex::suppose_cleaned(Supposed& out) const {

@@ -267,6 +267,7 @@ struct Engine::State::ExactSearch {
                     scattered.push_back(state.jobs[among[i].job].job.tenant);
             if (!trial.place_all(plan, scattered, looks)) return false;
         }
+        if (!state.stays_entitled(search.job, plan.where)) return false;
         std::vector<std::int64_t> its = keys();
         if (!best || cost < best->cost || (cost == best->cost && its < best_keys)) {
             best = std::move(plan);

@@ -33,6 +33,7 @@ bool more_expensive(const NearbyItem& a, const NearbyItem& b) {
 
 bool Engine::State::PlanSearch::acceptable(const Plan& plan) {
     std::vector<Protection::Taken> taken;
+    if (!state.stays_entitled(job, plan.where)) return false;
     if (ask.moving) return protection.owed_after({}) && within_quota_after({});
     taken.reserve(plan.victims.size() + plan.shrinks.size());
     for (const JobNo victim : plan.victims)
@@ -127,8 +128,8 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
     const std::uint64_t first = all == 0 ? 0 : static_cast<std::uint64_t>(job.key) * 0x9E3779B97F4A7C15u % all;
     std::size_t looked = 0;
     bool refused = false;
-    for (std::uint64_t step = 0; step < all; ++step) {
-        const auto node = static_cast<NodeNo>((first + step) % all);
+    for (std::uint64_t turn = 0; turn < all; ++turn) {
+        const auto node = static_cast<NodeNo>((first + turn) % all);
         if (!worth_a_look(node)) continue;
         if (best && looked > seats_looked_at) {
             best->budget_spent = true;

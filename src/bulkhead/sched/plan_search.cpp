@@ -95,7 +95,8 @@ Cost Engine::State::PlanSearch::cost_of(JobNo victim) const {
 }
 
 bool Engine::State::PlanSearch::usable(NodeNo node) const {
-    return state.fleet.able(node, job.shape) && std::ranges::find(ask.avoid, node) == ask.avoid.end();
+    return state.fleet.able(node, job.shape) && std::ranges::find(ask.avoid, node) == ask.avoid.end() &&
+           state.may_fix(job, node);
 }
 
 std::int32_t Engine::State::PlanSearch::room_without(NodeNo node) {
@@ -181,7 +182,7 @@ std::optional<Plan> Engine::State::PlanSearch::nothing_needed() {
         if (takes > 0) bins[around.domain_of(node, job.within)].push_back({node, takes});
     }
     for (std::vector<FleetIndex::Portion>& bin : bins)
-        if (auto where = around.arrange(job, tasks, bin); !where.empty())
+        if (auto where = around.arrange(job, tasks, bin); !where.empty() && state.stays_entitled(job, where))
             return Plan{.victims = {}, .where = std::move(where)};
     return std::nullopt;
 }

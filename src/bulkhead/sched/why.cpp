@@ -25,6 +25,8 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
             }
         }
     if (auto quota = over_quota(rec.job, rec.fewest())) reasons.push_back(std::move(*quota));
+    if (rec.outside_in == generation)
+        if (auto outside = outside_entitlement(rec.job)) reasons.push_back(std::move(*outside));
     const FleetIndex::Tally tally = fleet.tally(rec.job);
     const auto say = [&](std::string_view code, Obstacle obstacle) {
         if (const std::int64_t count = tally.nodes[static_cast<std::size_t>(obstacle)]; count > 0)
@@ -100,6 +102,10 @@ constexpr std::array all_words{
     ReasonWords{"wait.pinned",
                 "it may not be preempted, so it must fit in its tenant's guarantee: it asks for {asked} GPUs, and work "
                 "that may not be preempted holds {held} of {guarantee} guaranteed"},
+    ReasonWords{
+        "wait.entitlement",
+        "it may not be preempted, so it may close only nodes that its tenant's trust domain is entitled to, and "
+        "that no other guarantee needs: such work closes {closed} GPUs of {entitlement} now"},
     ReasonWords{"wait.reserved", "free GPUs are reserved for guarantees, and it asks for {asked} more than are left"},
     ReasonWords{"wait.due",
                 "its tenant would hold more than it is due now ({held} held, {asked} asked, {due} due), so no running "
@@ -263,6 +269,7 @@ std::string_view cause_of(std::string_view code) {
         {"wait.quota", "quota"},
         {"wait.parent-quota", "quota"},
         {"wait.pinned", "quota"},
+        {"wait.entitlement", "guarantees"},
         {"wait.due", "quota"},
         {"wait.reserved", "guarantees"},
         {"wait.held-for-others", "turn"},
