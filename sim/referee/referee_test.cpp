@@ -1,6 +1,7 @@
-// The referee itself: scenes with a known answer.
+// The referee itself, on scenes with a known answer; and the engine against the referee, on random ones.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 
 #include "sim/referee/draw.hpp"
@@ -255,6 +256,46 @@ TEST(Referee, end_states_that_break_a_rule_are_found) {
     scene.owners[1].domain = 1;
     const Manners mates{scene};
     EXPECT_TRUE(faults(scene, mates, std::vector<std::vector<Place>>{{{0, 1}}, {{0, 2}}}, 0, only(1)).empty());
+}
+
+// --- the engine, against the referee: `bulkhead-referee` tries more -------------------------------------------------
+
+void expect_agreement(std::uint64_t seed) {
+    const Scene scene = draw(seed, all_dimensions());
+    for (const auto& [kind, what] : compare(scene).disagreements)
+        ADD_FAILURE() << "seed " << seed << ", " << kind << ": " << what;
+}
+
+TEST(Agreement, on_random_scenes) {
+    for (std::uint64_t seed = 1; seed <= 1500; ++seed) expect_agreement(seed);
+}
+
+// Scenes that an earlier engine decided wrongly.
+TEST(Agreement, on_scenes_that_were_hard) {
+    constexpr auto seeds = std::to_array<std::uint64_t>({
+        246, 3636, 5991, 7036,   // a gang moves onto its own node, or into room that another move leaves
+        114247, 174772, 253309,  // moved shares sit beside work that is about to leave
+        118705, 143759, 218407,  // no host is rebooted for a job that could not start then
+        191321, 240968, 270535,  // a free share beside work of the same tenant, among strangers
+    });
+    for (const std::uint64_t seed : seeds) expect_agreement(seed);
+}
+
+TEST(Agreement, on_gangs_that_grow) {
+    for (std::uint64_t seed = 1; seed <= 1000; ++seed)
+        for (const std::string& what : compare_growth(draw_growth(seed, all_dimensions())))
+            ADD_FAILURE() << "seed " << seed << ": " << what;
+}
+
+TEST(Agreement, on_limits_that_were_lowered) {
+    for (std::uint64_t seed = 1; seed <= 1000; ++seed)
+        for (const std::string& what : compare_limits(draw_lowered_limits(seed, all_dimensions())))
+            ADD_FAILURE() << "seed " << seed << ": " << what;
+}
+
+TEST(Agreement, on_every_order_of_arrival) {
+    for (std::uint64_t seed = 1; seed <= 300; ++seed)
+        EXPECT_EQ(compare_orders(draw(seed, all_dimensions(), 3), seed).difference, "") << "seed " << seed;
 }
 
 }  // namespace

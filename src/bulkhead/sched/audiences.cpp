@@ -7,7 +7,8 @@ namespace bulkhead::sched {
 
 namespace {
 
-constexpr std::size_t few_buckets = 4;    // are looked through faster than a ranking is kept
+constexpr std::int64_t most_good = std::int64_t{1} << 38;  // far beyond any score of packing
+constexpr std::size_t few_buckets = 4;                     // are looked through faster than a ranking is kept
 constexpr std::size_t some_buckets = 64;  // nearly as fast; memory for rankings is given to larger audiences first
 
 constexpr std::uint64_t audience_key(std::uint64_t crowd, std::uint64_t id, bool board) {
@@ -155,7 +156,12 @@ std::optional<FleetIndex::Entry> FleetIndex::entry(StateNo number, const Shape& 
     if (shape.need.excepted.empty() && neighbourly(here, shape, eyes) != Obstacle::none) return std::nullopt;
     const std::optional<Choice> choice = choose(here, shape, eyes);
     if (!choice) return std::nullopt;
-    return Entry{.good = choice->good * (1 << 20) + choice->fullness,
+    // Work that would close an empty node to others goes to a node that its trust domain has closed already, if any
+    // has room: an empty node serves every domain.
+    const bool closes = shape.need.on_host_kernel || shape.need.sharing.node != PeerTrust::distrusting;
+    const bool opens_another = several_domains_ && closes && state.residents.empty();
+    const std::int64_t good = std::clamp(choice->good, -most_good, most_good) - (opens_another ? 4 * most_good : 0);
+    return Entry{.good = good * (1 << 20) + choice->fullness,
                  .tie = -(state.cpu << 24) - (state.memory >> 30),
                  .hash = state.hash,
                  .known = {number, briefs_[number].birth}};

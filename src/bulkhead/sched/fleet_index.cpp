@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bulkhead/gpu/profile_name.hpp"
 #include "bulkhead/policy/slice.hpp"
@@ -22,6 +23,10 @@ void FleetIndex::set_domains(std::vector<std::uint32_t> domain_of_tenant) {
     const bool grown_only = domain_of_tenant.size() >= domain_of_.size() &&
                             std::equal(domain_of_.begin(), domain_of_.end(), domain_of_tenant.begin());
     domain_of_ = std::move(domain_of_tenant);
+    const bool several = domain_of_.size() > 1 && std::ranges::any_of(domain_of_, [&](std::uint32_t domain) {
+                             return domain == 0 || domain != domain_of_.front();
+                         });
+    if (std::exchange(several_domains_, several) != several) rankings_.clear();
     if (grown_only) return;
     for (NodeNo node = 0; node < nodes_.size(); ++node) recount(node);
 }

@@ -448,6 +448,7 @@ private:
     mutable std::vector<Packed> packed_;  // by hash; as many as there are nodes, or nearly
     std::int64_t free_ = 0, total_ = 0;
     bool remembers_hosts_ = false;
+    bool several_domains_ = false;  // tenants distrust each other
 };
 
 template <class Gone>
