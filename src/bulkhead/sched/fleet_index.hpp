@@ -140,7 +140,7 @@ public:
         std::uint32_t option = 0;
         std::uint8_t gpu = 0, start = 0;
     };
-    // The places for one task on a node, without those that are like another one; the best by score comes first.
+    // The places for one task on a node; of empty GPUs that are alike only one. The best by score comes first.
     std::vector<Choice> choices(NodeNo node, ShapeNo shape, TenantNo tenant) const;
     SeatNo take(NodeNo node, const Job& job, JobNo owner, const Choice& choice);
     SeatNo take_exactly(const TaskSeat& where, const Job& job, JobNo owner);

@@ -264,7 +264,8 @@ std::vector<FleetIndex::Choice> FleetIndex::choices(NodeNo node, ShapeNo number,
                 if (!shareable(cell, shape, eyes) || 1000 - cell.taken < its.want.share) continue;
                 if (mps && cell.clients_left() <= 0) continue;
             }
-            if (std::ranges::any_of(out, [&](const Choice& known) { return here.cells[known.gpu] == cell; })) continue;
+            const auto like_it = [&](const Choice& known) { return here.cells[known.gpu] == cell; };
+            if (is_empty(cell) && std::ranges::any_of(out, like_it)) continue;
             out.push_back({.option = option, .gpu = static_cast<std::uint8_t>(gpu)});
         }
     }
