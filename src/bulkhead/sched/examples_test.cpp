@@ -43,6 +43,12 @@ TEST(Examples, elastic_grows_back) {
     EXPECT_EQ(after.played.tenants[1].held, Gpus::whole(3));
 }
 
+TEST(Examples, fixed_work_stays_together) {
+    const Told after = scene("fixed-work-stays-together.yaml");
+    EXPECT_THAT(after.running(), UnorderedElementsAre("ledger", "fraud", "train"));
+    EXPECT_TRUE(after.played.evictions.empty());
+}
+
 TEST(Examples, whole_gpus) {
     const Told after = scene("whole-gpus.yaml");
     EXPECT_TRUE(after.played.settled);
