@@ -373,6 +373,7 @@ Effects Core::apply(Instant now, const Event& event) {
             }
         },
         event);
+    if (!state_->keepers.empty()) follow_keeping(turn);
     if (!state_->watched.empty() && (std::holds_alternative<Tick>(event) || !turn.changed_nodes.empty()))
         follow_coverage(turn);
     turn.flush();

@@ -481,7 +481,9 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
             .cpu = workload->second.object.spec.cpu.value_or(0),
             .memory = workload->second.object.spec.memory.value_or(ByteSize{}).bytes,
             .sharing = {spec.sharing.node, spec.sharing.gpu, spec.sharing.instance, spec.sharing.nvlink},
-            .on_host_kernel = spec.tier < Tier::vm};
+            .on_host_kernel = spec.tier < Tier::vm,
+            .keeps_node = spec.sharing.keepsNode,
+            .keeps_gpu = spec.sharing.keepsGpu};
         for (const std::string& tenant : spec.sharing.excepted) need.excepted.push_back(state.relations.number(tenant));
         // Elastic only until it runs: no lease grows or shrinks.
         const sched::JobNo job =

@@ -254,7 +254,10 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     spec.sharing = {.node = contract.sharing.node,
                     .gpu = contract.sharing.gpu,
                     .instance = contract.sharing.instance,
-                    .nvlink = contract.sharing.nvlink};
+                    .nvlink = contract.sharing.nvlink,
+                    .excepted = {},
+                    .keepsNode = contract.exclusivity && contract.exclusivity->node,
+                    .keepsGpu = contract.exclusivity && contract.exclusivity->gpu};
     for (const ExceptionInForce& exception : contract.exceptions)
         for (const std::string& tenant : exception.tenants)
             if (tenant != contract.tenant) spec.sharing.excepted.push_back(tenant);
@@ -381,6 +384,7 @@ void end_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
     if (was_active) {
         const UsageRow usage = close_usage(turn, lease);
         turn.rows.push_back({.table = Table::usage, .key = turn.state.fresh_key(), .body = to_compact_json(usage)});
+        end_keeping(turn, lease);
         record.detail["usage-ms"] = std::to_string((turn.now - *status.activeAt).ms);
         record.detail["gpus"] = print(status.gpus);
     }
@@ -503,6 +507,7 @@ void activate(Turn& turn, LeaseRun& lease) {
     }
     evidence::Record record = about(lease, evidence::RecordKind::lease_active);
     begin_coverage(turn, lease, wipes, record);
+    if (keeps_capacity(lease)) state.keepers.insert(lease.key);
     turn.log(std::move(record));
     turn.changed_leases.insert(lease.key);
     WorkloadRun& workload = state.workloads.at(lease.workload);

@@ -9,6 +9,7 @@
 #include "bulkhead/codec/print.hpp"
 #include "bulkhead/core/state.hpp"
 #include "bulkhead/meter/rates.hpp"
+#include "bulkhead/sched/exclusivity.hpp"
 
 namespace bulkhead {
 
@@ -218,9 +219,117 @@ UsageRow close_usage(Turn& turn, LeaseRun& lease) {
     return row;
 }
 
+// ---- capacity that is kept from others and not leased ----
+
+namespace {
+
+// Of each GPU, what is not quarantined, held or drained.
+std::vector<std::int64_t> sound_units(const NodeRun& node) {
+    std::vector<std::int64_t> out;
+    for (const Device& gpu : node.gpus) {
+        const auto all = std::ssize(gpu.units);
+        const auto lost = gpu.draining.empty()
+                              ? std::ranges::count_if(gpu.units,
+                                                      [](const Unit& unit) {
+                                                          using lifecycle::UnitState;
+                                                          return unit.state == UnitState::quarantined ||
+                                                                 unit.state == UnitState::held;
+                                                      })
+                              : all;
+        out.push_back(all == 0 ? 0 : gpu_unit * (all - lost) / all);
+    }
+    return out;
+}
+
+// As quota counts it, split over its GPUs by the thousandths of each that it holds.
+sched::NodeTenure tenure_on(const NodeRun& node, const LeaseRun& lease, const Part& part) {
+    const auto thousandths = [](const NodeRun& on, const GpuPart& gpu) -> std::int64_t {
+        const auto slices = gpu.gpu < on.gpus.size() ? std::ssize(on.gpus[gpu.gpu].units) : 0;
+        return gpu.profile.empty() || slices == 0 ? gpu.share : std::int64_t{gpu.size} * gpu.share / slices;
+    };
+    sched::NodeTenure out{.leased = std::vector<std::int64_t>(node.gpus.size()),
+                          .keeps_node = lease.object.spec.sharing.keepsNode,
+                          .keeps_gpu = lease.object.spec.sharing.keepsGpu};
+    // Parts on other nodes weigh as much as if those nodes had the same GPUs.
+    std::int64_t all = 0;
+    for (const Part& each : lease.parts)
+        for (const GpuPart& gpu : each.prepare.gpus) all += thousandths(node, gpu);
+    for (const GpuPart& gpu : part.prepare.gpus)
+        if (all > 0 && gpu.gpu < out.leased.size())
+            out.leased[gpu.gpu] += (lease.object.status->gpus.units * thousandths(node, gpu) + all - 1) / all;
+    return out;
+}
+
+// What each active keeper keeps on the node, by GPU model. A lease that is being prepared holds its GPUs already; one
+// that is ending has given them up.
+void add_kept(Core::State& state, const NodeRun& node, std::map<Key, std::map<std::string, std::int64_t>>& out) {
+    std::vector<sched::NodeTenure> tenures;
+    std::vector<Key> keys;
+    for (const Key key : node.leases) {
+        LeaseRun& lease = state.leases.at(key);
+        const LeasePhase phase = lease.object.status->phase;
+        const Part* part = part_on(lease, node.key);
+        if (part == nullptr || (phase != LeasePhase::preparing && phase != LeasePhase::active)) continue;
+        keys.push_back(key);
+        tenures.push_back(tenure_on(node, lease, *part));
+    }
+    const auto parts = sched::kept_parts(tenures, sound_units(node));
+    for (std::size_t i = 0; i < keys.size(); ++i)
+        for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu)
+            if (parts[i][gpu] > 0) out[keys[i]][gpu_model(node, static_cast<std::int64_t>(gpu))] += parts[i][gpu];
+}
+
+void write_kept_row(Turn& turn, const LeaseRun& lease) {
+    const KeptCapacity& kept = *lease.object.status->kept;
+    if (kept.units.empty() || kept.since >= turn.now) return;
+    const Pricing pricing = turn.state.policy ? turn.state.policy->object.spec.pricing : Pricing{};
+    turn.rows.push_back({.table = Table::usage,
+                         .key = turn.state.fresh_key(),
+                         .body = to_compact_json(meter::kept_row(lease.object, pricing, turn.now))});
+}
+
+}  // namespace
+
+bool keeps_capacity(const LeaseRun& lease) {
+    return lease.object.spec.sharing.keepsNode || lease.object.spec.sharing.keepsGpu;
+}
+
+void follow_keeping(Turn& turn) {
+    if (turn.changed_nodes.empty() && turn.changed_leases.empty()) return;
+    std::set<Key> nodes;
+    for (const Key key : turn.state.keepers)
+        for (const Part& part : turn.state.leases.at(key).parts)
+            if (!part.gone && turn.state.nodes.contains(part.node)) nodes.insert(part.node);
+    std::map<Key, std::map<std::string, std::int64_t>> kept;
+    for (const Key node : nodes) add_kept(turn.state, turn.state.nodes.at(node), kept);
+    for (const Key key : turn.state.keepers) {
+        LeaseRun& lease = turn.state.leases.at(key);
+        std::vector<MeteredUnits> units;
+        for (const auto& [model, amount] : kept[key])
+            units.push_back({.model = model, .profile = {}, .units = Gpus{amount}, .exclusive = true});
+        std::optional<KeptCapacity>& known = lease.object.status->kept;
+        if (known ? known->units == units : units.empty()) continue;
+        std::int64_t rows = 0;
+        if (known) {
+            const bool written = !known->units.empty() && known->since < turn.now;
+            write_kept_row(turn, lease);
+            rows = known->rows + (written ? 1 : 0);
+        }
+        known = KeptCapacity{.since = turn.now, .units = std::move(units), .rows = rows};
+        turn.changed_leases.insert(key);
+    }
+}
+
+void end_keeping(Turn& turn, LeaseRun& lease) {
+    if (turn.state.keepers.erase(lease.key) == 0 || !lease.object.status->kept) return;
+    write_kept_row(turn, lease);
+    lease.object.status->kept.reset();
+}
+
 void watch_again(Core::State& state) {
     for (const auto& [key, lease] : state.leases) {
         const GpuLeaseStatus& status = *lease.object.status;
+        if (status.phase == LeasePhase::active && keeps_capacity(lease)) state.keepers.insert(key);
         if (status.phase == LeasePhase::active && status.metered && status.metered->compliance != Compliance::off &&
             status.metered->leaf >= 0)
             state.watched.insert(key);

@@ -1,4 +1,5 @@
 // What the core tells metering: what leases held, at which prices, and what compliance evidence there was.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -246,6 +247,94 @@ TEST(Compliance, the_switch_says_first_what_would_change_and_is_for_leases_to_co
     EXPECT_FALSE(plane.find<GpuLease>(covered.metadata.name).status->metered->covered.at(0).to);
     EXPECT_EQ(plane.ask(command::SetCompliance{"nobody", Compliance::off, "x", false}).outcome.error().code,
               Code::not_found);
+}
+
+// Two tenants of one trust domain on nodes of two GPUs. The rules let them share nodes; `kept` work asks not to.
+struct Exclusive : Billed {
+    explicit Exclusive(std::string_view limit = "8") {
+        const auto tenant = [](std::string_view name, std::string_view most) {
+            return fmt::format(
+                "---\napiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {{name: {}}}\nspec:\n"
+                "  class: research\n  quota: {{limit: {}}}\n  trustDomain: {{name: lab, consent: {{by: head, at: "
+                "2026-11-01T00:00:00Z}}}}\n",
+                name, most);
+        };
+        expect(remove(ObjectKind::tenant, "acme"));  // all GPUs are guaranteed to it
+        expect(apply(policy("2.40", "  trustDomains: [{name: lab, members: [vision, speech]}]\n") +
+                     tenant("vision", limit) + tenant("speech", "8")));
+    }
+    void submit(std::string_view name, std::string_view owner, bool alone) {
+        expect(
+            apply(fmt::format("apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {{name: {}}}\n"
+                              "spec: {{tenant: {}, gpu: {{count: 1, mechanism: whole}}{}}}\n",
+                              name, owner, alone ? ", isolation: {node: same-tenant}" : "")));
+        settle(30);
+    }
+    GpuLease lease_of(const std::string& name) const { return find<GpuLease>(workload(name).status->lease); }
+    std::vector<UsageRow> kept() const {
+        std::vector<UsageRow> out;
+        for (const UsageRow& row : usage())
+            if (row.exclusive) out.push_back(row);
+        return out;
+    }
+};
+
+TEST(Metering, capacity_kept_by_an_isolation_request_is_metered_in_rows_of_its_own) {
+    Exclusive plane;
+    plane.submit("alone", "vision", true);
+    const GpuLease lease = plane.lease_of("alone");
+    ASSERT_TRUE(lease.spec.sharing.keepsNode);
+    ASSERT_TRUE(lease.status->kept);
+    const std::vector<MeteredUnits> one{
+        {.model = "h100-80gb-sxm5", .profile = {}, .units = Gpus::whole(1), .exclusive = true}};
+    EXPECT_EQ(lease.status->kept->units, one);
+    EXPECT_EQ(lease.status->kept->since, *lease.status->activeAt);
+    plane.settle(20);
+    // Work of the same tenant on the rest of the node ends what is kept.
+    plane.submit("beside", "vision", true);
+    ASSERT_EQ(plane.lease_of("beside").spec.slices[0].node, lease.spec.slices[0].node);
+    ASSERT_EQ(plane.kept().size(), 1u);
+    const UsageRow row = plane.kept()[0];
+    EXPECT_EQ(row.lease, lease.metadata.name);
+    EXPECT_EQ(row.exclusive, 1);
+    EXPECT_EQ(row.from, *lease.status->activeAt);
+    EXPECT_GT(row.to, row.from);
+    EXPECT_EQ(row.gpus, Gpus::whole(1));
+    EXPECT_EQ(row.metered->units, one);
+    ASSERT_EQ(row.rates.size(), 1u);
+    EXPECT_TRUE(row.rates[0].prices.empty()) << "the list has no exclusive price";
+    // A new process goes on where the old one was; the end of the guest's work begins the second row.
+    plane.restart(2);
+    for (const auto& [name, node] : plane.nodes) plane.hello(name);
+    plane.remove(ObjectKind::workload, "beside");
+    plane.settle(30);
+    ASSERT_TRUE(plane.lease_of("alone").status->kept);
+    EXPECT_EQ(plane.lease_of("alone").status->kept->units, one);
+    EXPECT_EQ(plane.lease_of("alone").status->kept->rows, 1);
+    plane.remove(ObjectKind::workload, "alone");
+    plane.settle(5);
+    ASSERT_EQ(plane.kept().size(), 2u);
+    EXPECT_EQ(plane.kept()[1].exclusive, 2);
+    for (const UsageRow& each : plane.usage()) EXPECT_EQ(each.gpus, Gpus::whole(1)) << "leased and kept alike";
+}
+
+TEST(Metering, work_that_shares_as_the_rules_say_keeps_nothing) {
+    Exclusive plane;
+    plane.submit("plain", "vision", false);
+    EXPECT_FALSE(plane.lease_of("plain").spec.sharing.keepsNode);
+    EXPECT_FALSE(plane.lease_of("plain").status->kept);
+    plane.remove(ObjectKind::workload, "plain");
+    EXPECT_TRUE(plane.kept().empty());
+}
+
+TEST(Metering, capacity_that_would_be_kept_counts_against_the_limit) {
+    Exclusive plane{"1"};
+    plane.submit("alone", "vision", true);
+    EXPECT_EQ(plane.workload("alone").status->phase, WorkloadPhase::pending);
+    EXPECT_THAT(testing::PrintToString(plane.workload("alone").status->reasons),
+                HasSubstr("its isolation request would keep 1 more from others"));
+    plane.submit("plain", "vision", false);
+    EXPECT_EQ(plane.workload("plain").status->phase, WorkloadPhase::running);
 }
 
 }  // namespace

@@ -155,6 +155,7 @@ struct Core::State {
     std::set<Key> pending;                     // workloads without a lease, that have not ended
     std::set<std::pair<Instant, Key>> timers;  // when a workload is to be looked at: a deadline, a time to live
     std::map<Key, Instant> ended;              // rows of the history, the oldest first
+    std::set<Key> keepers;                     // active leases that keep more from others than the rules demand
     std::set<Key> watched;  // active leases under compliance mode: whether it can be shown is followed
     std::map<std::pair<std::string, std::string>, std::string> corrections;  // by lease and id: what each says
     std::vector<sched::Promise> promises;  // room that is kept for workloads, by their keys
@@ -372,6 +373,9 @@ void doubt_coverage(Turn& turn, Instant known_until);  // of a process that come
 void follow_coverage(Turn& turn);
 UsageRow close_usage(Turn& turn, LeaseRun& lease);  // of a lease that was active and ends now
 void watch_again(Core::State& state);               // after loading
+bool keeps_capacity(const LeaseRun& lease);         // its work asked to have more alone than the rules demand
+void follow_keeping(Turn& turn);                    // how much that is, as other leases come and go
+void end_keeping(Turn& turn, LeaseRun& lease);
 Result<> load_usage(Core::State& state, const Row& row);
 void on_correction(Turn& turn, const command::CorrectUsage& wanted, Answer& answer);
 

@@ -76,6 +76,7 @@ std::string sku_of(const MeteredUnits& units, bool surcharge) {
             if (c != '.') sku += c;
     }
     if (units.shared) sku += "-shared";
+    if (units.exclusive) sku += "-exclusive";
     if (surcharge) sku += "-scm";
     return sku;
 }

@@ -18,7 +18,8 @@ struct FocusColumn {
 };
 
 bool is_metered(const Charge& charge) {
-    return charge.kind == ChargeKind::usage || charge.kind == ChargeKind::surcharge;
+    return charge.kind == ChargeKind::usage || charge.kind == ChargeKind::surcharge ||
+           charge.kind == ChargeKind::exclusivity;
 }
 bool is_surcharge(const Charge& charge) { return charge.kind == ChargeKind::surcharge; }
 std::string_view thing(const Charge& charge) { return charge.units->profile.empty() ? "GPU" : "Slice"; }
@@ -47,6 +48,9 @@ std::string description(const Charge& charge, const FocusWords&) {
             return fmt::format("{} of {}{}{}{} for {}", print_decimal(charge.units->units), charge.units->model,
                                charge.units->profile.empty() ? "" : " ", charge.units->profile,
                                charge.units->shared ? ", shared" : "", charge.entry->workload);
+        case ChargeKind::exclusivity:
+            return fmt::format("{} of {} kept from others and not leased, by the isolation request of {}",
+                               print_decimal(charge.units->units), charge.units->model, charge.entry->workload);
         case ChargeKind::surcharge:
             return fmt::format("Security & Compliance Mode, {} % of the base price, for {}",
                                charge.rate->surchargePercent, charge.entry->workload);
@@ -71,6 +75,7 @@ std::string price_details(const Charge& charge, const FocusWords&) {
         else
             out.member("x_MigProfile", charge.units->profile);
         if (charge.units->shared) out.member("x_Shared", true);
+        if (charge.units->exclusive) out.member("x_Exclusive", true);
     }
     out.end_object();
     return out.take();
@@ -79,6 +84,7 @@ std::string price_details(const Charge& charge, const FocusWords&) {
 std::string charge_name(const Charge& charge, const FocusWords&) {
     switch (charge.kind) {
         case ChargeKind::usage:
+        case ChargeKind::exclusivity:
         case ChargeKind::surcharge:
             return charge_id({charge.entry->lease, sku(charge), charge.time.from});
         case ChargeKind::correction:
@@ -153,6 +159,7 @@ constexpr std::array focus_columns{
                 [](const Charge& c, const FocusWords&) -> std::string {
                     if (!is_metered(c)) return {};
                     if (is_surcharge(c)) return "Security & Compliance Mode";
+                    if (c.units->exclusive) return "GPU exclusivity";
                     return c.units->profile.empty() ? "GPU time" : "GPU slice time";
                 }},
     FocusColumn{"SkuPriceDetails", price_details},

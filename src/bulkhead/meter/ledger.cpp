@@ -7,9 +7,10 @@ namespace bulkhead::meter {
 
 namespace {
 
-std::size_t name_hash(std::string_view lease, std::string_view correction) {
+std::size_t name_hash(std::string_view lease, std::string_view correction, std::int64_t exclusive) {
     const std::hash<std::string_view> hash;
-    return correction.empty() ? hash(lease) : hash(lease) * 31 + hash(correction);
+    const std::size_t own = hash(lease) + 0x9E3779B97F4A7C15u * static_cast<std::size_t>(exclusive);
+    return correction.empty() ? own : own * 31 + hash(correction);
 }
 
 std::string_view correction_of(const Ledger::Entry& entry) {
@@ -20,7 +21,7 @@ bool same_content(const Ledger::Entry& a, const Ledger::Entry& b) {
     const bool corrects_alike =
         (a.correction == nullptr) == (b.correction == nullptr) && (!a.correction || *a.correction == *b.correction);
     return a.workload == b.workload && a.time == b.time && a.terms == b.terms && a.leaf == b.leaf &&
-           a.covered == b.covered && corrects_alike;
+           a.covered == b.covered && a.exclusive == b.exclusive && corrects_alike;
 }
 
 }  // namespace
@@ -36,7 +37,8 @@ std::uint32_t Ledger::number_of(Terms terms) {
     fmt::format_to(out, "{}\n{}\n{}\n{}\n{} {} {}", terms.tenant, terms.account, terms.tenant_class, terms.currency,
                    static_cast<int>(terms.mechanism), terms.known_mechanism, static_cast<int>(terms.compliance));
     for (const MeteredUnits& units : terms.units)
-        fmt::format_to(out, "\nu{} {} {} {}", units.units.units, units.shared, units.model, units.profile);
+        fmt::format_to(out, "\nu{} {} {} {} {}", units.units.units, units.shared, units.exclusive, units.model,
+                       units.profile);
     for (const Rate& rate : terms.rates) {
         fmt::format_to(out, "\nr{} {} {}", rate.from.ms, rate.surchargePercent, rate.list);
         for (const RatedUnits& price : rate.prices) fmt::format_to(out, " {}={}", price.units, price.perHour.nano);
@@ -49,6 +51,7 @@ std::uint32_t Ledger::number_of(Terms terms) {
 Result<bool> Ledger::add(const UsageRow& row) {
     Terms terms{.tenant = row.tenant, .currency = row.currency, .mechanism = row.mechanism, .rates = row.rates};
     Entry entry{.lease = row.lease, .workload = row.workload, .time = {row.from, row.to}};
+    entry.exclusive = row.exclusive.value_or(0);
     if (row.metered) {
         terms.account = row.metered->account;
         terms.tenant_class = row.metered->tenantClass;
@@ -63,7 +66,7 @@ Result<bool> Ledger::add(const UsageRow& row) {
     if (terms.account.empty()) terms.account = terms.tenant;
     if (row.correction) entry.correction = std::make_unique<const UsageCorrection>(*row.correction);
     entry.terms = number_of(std::move(terms));
-    if (const Entry* known = find(entry.lease, correction_of(entry))) {
+    if (const Entry* known = find(entry.lease, correction_of(entry), entry.exclusive)) {
         if (same_content(*known, entry)) return false;
         return fail(
             Code::conflict,
@@ -72,15 +75,17 @@ Result<bool> Ledger::add(const UsageRow& row) {
                         print(known->time.from), print(known->time.to), print(entry.time.from), print(entry.time.to)),
             "usage is never rewritten: post a correction under an id of its own");
     }
-    by_name_.emplace(name_hash(entry.lease, correction_of(entry)), static_cast<std::uint32_t>(entries_.size()));
+    by_name_.emplace(name_hash(entry.lease, correction_of(entry), entry.exclusive),
+                     static_cast<std::uint32_t>(entries_.size()));
     entries_.push_back(std::move(entry));
     return true;
 }
 
-const Ledger::Entry* Ledger::find(std::string_view lease, std::string_view correction) const {
-    const auto [first, last] = by_name_.equal_range(name_hash(lease, correction));
+const Ledger::Entry* Ledger::find(std::string_view lease, std::string_view correction, std::int64_t exclusive) const {
+    const auto [first, last] = by_name_.equal_range(name_hash(lease, correction, exclusive));
     for (auto at = first; at != last; ++at)
-        if (const Entry& entry = entries_[at->second]; entry.lease == lease && correction_of(entry) == correction)
+        if (const Entry& entry = entries_[at->second];
+            entry.lease == lease && correction_of(entry) == correction && entry.exclusive == exclusive)
             return &entry;
     return nullptr;
 }

@@ -32,6 +32,7 @@ public:
         std::int64_t leaf = -1;
         std::vector<Interval> covered;
         std::unique_ptr<const UsageCorrection> correction;
+        std::int64_t exclusive = 0;  // of capacity that was kept and not leased: which such row of the lease, from 1
     };
 
     Ledger();
@@ -43,7 +44,7 @@ public:
     Result<bool> add(const UsageRow& row);
     // The lease's own row; null: it has none yet.
     const Entry* find(std::string_view lease) const { return find(lease, {}); }
-    const Entry* find(std::string_view lease, std::string_view correction) const;
+    const Entry* find(std::string_view lease, std::string_view correction, std::int64_t exclusive = 0) const;
 
     const std::vector<Entry>& entries() const { return entries_; }
     const Terms& terms_of(const Entry& entry) const { return terms_[entry.terms]; }

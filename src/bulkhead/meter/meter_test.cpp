@@ -364,5 +364,83 @@ TEST(Rates, what_has_begun_is_not_changed) {
     EXPECT_FALSE(keeps_the_past(leaning, dearer, now)) << "a list of today leans on it";
 }
 
+// A day of one lease that kept six GPUs from others for its first half and two for the rest.
+std::vector<UsageRow> day_with_exclusivity(const Pricing& pricing) {
+    UsageRow own{.lease = "lease-1",
+                 .tenant = "acme",
+                 .workload = "w",
+                 .gpus = Gpus::whole(2),
+                 .from = history_begins,
+                 .to = history_begins + Duration::hours(10),
+                 .metered = Metered{.units = {{"h100", "", false, Gpus::whole(2)}}},
+                 .currency = "EUR"};
+    own.rates = rates_for(pricing, *own.metered, own.from, own.to);
+    std::vector<UsageRow> rows{own};
+    for (const std::int64_t part : {1, 2}) {
+        GpuLease lease{.metadata = {.name = "lease-1"}, .spec = {.tenant = "acme", .workload = "w"}, .status = {}};
+        lease.status = GpuLeaseStatus{.metered = own.metered};
+        lease.status->kept = KeptCapacity{.since = history_begins + Duration::hours(part == 1 ? 0 : 5),
+                                          .units = {{"h100", "", false, Gpus::whole(part == 1 ? 6 : 2), true}},
+                                          .rows = part - 1};
+        rows.push_back(kept_row(lease, pricing, history_begins + Duration::hours(part == 1 ? 5 : 10)));
+    }
+    return rows;
+}
+
+Pricing with_exclusive_price(bool priced) {
+    Pricing pricing{.currency = "EUR", .lists = {{.name = "first", .validFrom = history_begins, .prices = {}}}};
+    pricing.lists[0].prices.push_back({"h100", "", false, "", Money{2'000'000'000}});
+    if (priced) pricing.lists[0].prices.push_back({"h100", "", false, "", Money{500'000'000}, true});
+    return pricing;
+}
+
+TEST(Exclusivity, is_a_line_of_its_own_at_a_price_of_its_own) {
+    const Ledger ledger = ledger_of(day_with_exclusivity(with_exclusive_price(true)));
+    const Ledger none;
+    const Question all{.window = {history_begins, history_begins + Duration::days(2)},
+                       .now = history_begins + Duration::days(3),
+                       .tenants = {}};
+    const Report said = report({ledger, none}, all);
+    ASSERT_EQ(said.lines.size(), 2u);
+    EXPECT_FALSE(said.lines[0].exclusive);
+    EXPECT_EQ(print_amount(said.lines[0].base), "40");
+    EXPECT_TRUE(said.lines[1].exclusive);
+    EXPECT_EQ(said.lines[1].unit_ms, Wide{8 * 5 * 3'600'000} * gpu_unit);
+    EXPECT_EQ(print_amount(said.lines[1].base), "20");
+    EXPECT_TRUE(said.findings.empty());
+    int kept = 0;
+    for_each_charge({ledger, none}, all, said, [&](const Charge& charge) {
+        if (charge.kind != ChargeKind::exclusivity) return;
+        ++kept;
+        EXPECT_EQ(sku_of(*charge.units, false), "gpu-h100-exclusive");
+    });
+    EXPECT_EQ(kept, 2);
+    EXPECT_NE(report_json(said).find("\"exclusive\":true"), std::string::npos);
+}
+
+TEST(Exclusivity, without_a_price_of_its_own_is_counted_and_not_billed) {
+    const Ledger ledger = ledger_of(day_with_exclusivity(with_exclusive_price(false)));
+    const Ledger none;
+    const Report said = report({ledger, none}, {.window = {history_begins, history_begins + Duration::days(2)},
+                                                .now = history_begins + Duration::days(3),
+                                                .tenants = {}});
+    ASSERT_EQ(said.lines.size(), 2u);
+    EXPECT_EQ(said.lines[1].base, 0);
+    ASSERT_EQ(said.findings.size(), 1u);
+    EXPECT_NE(said.findings[0].find("without an exclusive price"), std::string::npos) << said.findings[0];
+}
+
+TEST(Exclusivity, a_row_that_runs_on_is_not_counted_twice) {
+    const Pricing pricing = with_exclusive_price(true);
+    std::vector<UsageRow> rows = day_with_exclusivity(pricing);
+    const Ledger closed = ledger_of({rows[0], rows[1]});
+    const Ledger open = ledger_of({rows[1], rows[2]});
+    const Report said = report({closed, open}, {.window = {history_begins, history_begins + Duration::days(2)},
+                                                .now = history_begins + Duration::days(3),
+                                                .tenants = {}});
+    ASSERT_EQ(said.lines.size(), 2u);
+    EXPECT_EQ(print_amount(said.lines[1].base), "20");
+}
+
 }  // namespace
 }  // namespace bulkhead::meter

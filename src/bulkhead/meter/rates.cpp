@@ -14,7 +14,7 @@ const UnitPrice* price_of(const PriceList& list, const MeteredUnits& units, cons
     for (const UnitPrice& price : list.prices) {
         const bool its = price.model == units.model && price.profile == units.profile &&
                          (price.tenantClass.empty() || price.tenantClass == tenant_class) &&
-                         (!price.shared || units.shared);
+                         (!price.shared || units.shared) && price.exclusive == units.exclusive;
         const int fit = (price.tenantClass.empty() ? 0 : 2) + (price.shared ? 1 : 0);
         if (its && fit > best_fit) best = &price, best_fit = fit;
     }
@@ -45,6 +45,27 @@ std::vector<Rate> rates_for(const Pricing& pricing, const Metered& metered, Inst
         out.push_back(std::move(rate));
     }
     return out;
+}
+
+UsageRow kept_row(const GpuLease& lease, const Pricing& pricing, Instant to) {
+    const KeptCapacity& kept = *lease.status->kept;
+    UsageRow row{.lease = lease.metadata.name,
+                 .tenant = lease.spec.tenant,
+                 .workload = lease.spec.workload,
+                 .from = kept.since,
+                 .to = std::max(kept.since, to),
+                 .mechanism = lease.spec.mechanism,
+                 .metered = Metered{},
+                 .exclusive = kept.rows + 1};
+    if (lease.status->metered) {
+        row.metered->tenantClass = lease.status->metered->tenantClass;
+        row.metered->account = lease.status->metered->account;
+    }
+    row.metered->units = kept.units;
+    for (const MeteredUnits& units : kept.units) row.gpus.units += units.units.units;
+    row.rates = rates_for(pricing, *row.metered, row.from, row.to);
+    if (!row.rates.empty()) row.currency = pricing.currency;
+    return row;
 }
 
 Result<> keeps_the_past(const Pricing& before, const Pricing& after, Instant now) {

@@ -43,7 +43,7 @@ void for_each_part(const Ledger::Terms& terms, const Ledger::Entry& entry, Inter
 }
 
 using LineKey =
-    std::tuple<std::string, std::string, std::string, std::string, std::string, bool, std::string, std::string>;
+    std::tuple<std::string, std::string, std::string, std::string, std::string, bool, bool, std::string, std::string>;
 using MonthKey = std::tuple<std::string, std::string, std::int64_t>;  // tenant, currency, month
 
 class Counting {
@@ -65,7 +65,7 @@ private:
         for (const Ledger::Entry& entry : ledger.entries()) {
             const Ledger::Terms& terms = ledger.terms_of(entry);
             if (!falls_into(entry, question_.window) || !wanted(question_, terms)) continue;
-            if (open && known_.closed.find(entry.lease) != nullptr) continue;
+            if (open && known_.closed.find(entry.lease, {}, entry.exclusive) != nullptr) continue;
             if (entry.correction) {
                 Line& line = line_of(terms, nullptr, entry.lease);
                 line.corrections += entry.correction->amount.nano;
@@ -120,13 +120,14 @@ private:
                           units == nullptr ? "" : units->model,
                           units == nullptr ? "" : units->profile,
                           units != nullptr && units->shared,
+                          units != nullptr && units->exclusive,
                           question_.by_lease ? lease : "",
                           terms.currency};
         const auto [place, fresh] = lines.try_emplace(key);
         Line& line = place->second;
         if (fresh)
-            std::tie(line.tenant, line.tenant_class, line.mechanism, line.model, line.profile, line.shared, line.lease,
-                     line.currency) = key;
+            std::tie(line.tenant, line.tenant_class, line.mechanism, line.model, line.profile, line.shared,
+                     line.exclusive, line.lease, line.currency) = key;
         return line;
     }
 
@@ -160,7 +161,12 @@ std::vector<std::string> findings_of(const std::vector<Line>& lines) {
     for (const Line& line : lines) {
         const std::string what = fmt::format("{}: {}{}{}", line.tenant, line.model, line.profile.empty() ? "" : " ",
                                              line.profile.empty() ? "" : line.profile);
-        if (line.unpriced_ms != 0)
+        if (line.unpriced_ms != 0 && line.exclusive)
+            out.push_back(
+                fmt::format("{} was kept from others for {} without an exclusive price, and is not billed for it: add "
+                            "one to a price list",
+                            what, print(Duration{line.unpriced_ms})));
+        else if (line.unpriced_ms != 0)
             out.push_back(fmt::format("{} ran for {} without a price, and is not billed for it: add it to a price list",
                                       what, print(Duration{line.unpriced_ms})));
         if (line.degraded_ms != 0)
@@ -243,14 +249,14 @@ void for_each_charge(const Known& known, const Question& question, const Report&
         const Ledger& ledger = open ? known.open : known.closed;
         for (const Ledger::Entry& entry : ledger.entries())
             if (falls_into(entry, question.window) && wanted(question, ledger.terms_of(entry)) &&
-                !(open && known.closed.find(entry.lease) != nullptr))
+                !(open && known.closed.find(entry.lease, {}, entry.exclusive) != nullptr))
                 places.push_back({&ledger, &entry, open});
     }
     std::ranges::sort(places, {}, [](const Place& place) {
         const Ledger::Entry& entry = *place.entry;
-        return std::tuple<std::string_view, std::int64_t, std::string_view, std::string_view>{
+        return std::tuple<std::string_view, std::int64_t, std::string_view, std::string_view, std::int64_t>{
             place.ledger->terms_of(entry).tenant, billed_at(entry).ms, entry.lease,
-            entry.correction ? std::string_view{entry.correction->id} : std::string_view{}};
+            entry.correction ? std::string_view{entry.correction->id} : std::string_view{}, entry.exclusive};
     });
     for (const Place& place : places) {
         const Ledger::Terms& terms = place.ledger->terms_of(*place.entry);
@@ -278,7 +284,8 @@ void for_each_charge(const Known& known, const Question& question, const Report&
                           charge.per_hour = price == nullptr ? std::nullopt : std::optional{price->perHour};
                           charge.covered = piece.covered;
                           charge.open = place.open && !is_over({day_of(piece.time.from).ms + ms_per_day}, question.now);
-                          say(ChargeKind::usage, price == nullptr ? 0 : base_cost(span));
+                          say(charge.units->exclusive ? ChargeKind::exclusivity : ChargeKind::usage,
+                              price == nullptr ? 0 : base_cost(span));
                           if (piece.covered && price != nullptr)
                               say(ChargeKind::surcharge, surcharge_cost(span, piece.rate->surchargePercent));
                       });

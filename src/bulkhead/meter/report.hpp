@@ -29,9 +29,10 @@ struct Known {
     const Ledger& open;
 };
 
-enum class ChargeKind : std::uint8_t { usage, surcharge, correction, rounding };
+// Exclusivity: capacity that work kept from others by an isolation request beyond the rules, and did not lease.
+enum class ChargeKind : std::uint8_t { usage, surcharge, correction, rounding, exclusivity };
 constexpr auto words(ChargeKind) {
-    return std::to_array<std::string_view>({"usage", "surcharge", "correction", "rounding"});
+    return std::to_array<std::string_view>({"usage", "surcharge", "correction", "rounding", "exclusivity"});
 }
 
 // One row of a bill.
@@ -54,7 +55,8 @@ struct Charge {
 struct Line {
     std::string tenant, tenant_class, mechanism, model, profile, lease, currency;
     bool shared = false;
-    std::int64_t leases = 0, ms = 0;               // of lease time
+    bool exclusive = false;                        // kept from others, not leased
+    std::int64_t leases = 0, ms = 0;               // of lease time; of exclusive lines: usage rows
     Wide unit_ms = 0;                              // Gpus::units times milliseconds
     std::int64_t covered_ms = 0, degraded_ms = 0;  // under compliance mode: with evidence, and without
     std::int64_t unpriced_ms = 0, open_ms = 0;

@@ -23,6 +23,7 @@ std::string report_json(const Report& report) {
         if (!line.model.empty()) out.member("model", line.model);
         if (!line.profile.empty()) out.member("profile", line.profile);
         if (line.shared) out.member("shared", true);
+        if (line.exclusive) out.member("exclusive", true);
         if (!line.lease.empty()) out.member("lease", line.lease);
         out.member("leases", line.leases);
         out.member("leaseMs", line.ms);
@@ -73,9 +74,10 @@ std::string report_json(const Report& report) {
 
 std::string report_csv(const Report& report) {
     CsvWriter csv;
-    for (const char* name : {"tenant",   "class",   "mechanism", "model",       "profile",    "shared",     "lease",
-                             "leases",   "leaseMs", "unitMs",    "coveredMs",   "degradedMs", "unpricedMs", "openMs",
-                             "currency", "base",    "surcharge", "corrections", "rounding",   "total"})
+    for (const char* name :
+         {"tenant",   "class",   "mechanism", "model",       "profile",    "shared",     "lease",
+          "leases",   "leaseMs", "unitMs",    "coveredMs",   "degradedMs", "unpricedMs", "openMs",
+          "currency", "base",    "surcharge", "corrections", "rounding",   "total",      "exclusive"})
         csv.cell(name);
     csv.end_row();
     for (const Line& line : report.lines) {
@@ -88,13 +90,13 @@ std::string report_csv(const Report& report) {
             csv.cell(std::to_string(number));
         csv.cell(line.currency);
         for (const Wide amount : {line.base, line.surcharge, line.corrections}) csv.cell(print_amount(amount));
-        csv.cell("0").cell(print_amount(line.total())).end_row();
+        csv.cell("0").cell(print_amount(line.total())).cell(line.exclusive ? "true" : "false").end_row();
     }
     for (const Invoice& invoice : report.invoices) {
         csv.cell(invoice.tenant);
         for (int i = 0; i < 13; ++i) csv.cell("");
         csv.cell(invoice.currency).cell("0").cell("0").cell("0");
-        csv.cell(print_amount(invoice.rounding())).cell(print_amount(invoice.rounding())).end_row();
+        csv.cell(print_amount(invoice.rounding())).cell(print_amount(invoice.rounding())).cell("false").end_row();
     }
     return csv.take();
 }

@@ -58,7 +58,8 @@ struct UsageCorrection {
     friend bool operator==(const UsageCorrection&, const UsageCorrection&) = default;
 };
 
-// Table usage: one lease's time, closed; or a correction of it. Rows from before there were prices end after `to`.
+// Table usage: one lease's time, closed; or a correction of it; or a time for which it kept so much capacity from
+// others without leasing it. Rows from before there were prices end after `to`.
 struct UsageRow {
     std::string lease, tenant, workload;
     Gpus gpus;
@@ -68,6 +69,7 @@ struct UsageRow {
     std::string currency;
     std::vector<Rate> rates;
     std::optional<UsageCorrection> correction;
+    std::optional<std::int64_t> exclusive;
 
     static constexpr void describe(auto&& field) {
         field("lease", &UsageRow::lease, "The lease.", Rule{.required = true});
@@ -81,6 +83,9 @@ struct UsageRow {
         field("currency", &UsageRow::currency, "Of the prices.");
         field("rates", &UsageRow::rates, "The price lists that were in force, in order.");
         field("correction", &UsageRow::correction, "Of a correction: what is added.");
+        field("exclusive", &UsageRow::exclusive,
+              "Of capacity that the work kept from others without leasing it: which such row of the lease, from 1.",
+              Rule{.min = 1});
     }
     friend bool operator==(const UsageRow&, const UsageRow&) = default;
 };

@@ -115,16 +115,23 @@ bool is_currency(std::string_view text) {
 }
 
 void check_prices(Findings& findings, const Subject& subject, const PriceList& list, const std::string& path) {
-    std::set<std::tuple<std::string_view, std::string_view, bool, std::string_view>> seen;
+    std::set<std::tuple<std::string_view, std::string_view, bool, bool, std::string_view>> seen;
     for (std::size_t i = 0; i < list.prices.size(); ++i) {
         const UnitPrice& price = list.prices[i];
         const std::string place = fmt::format("{}/prices/{}", path, i);
-        if (!seen.emplace(price.model, price.profile, price.shared, price.tenantClass).second)
+        if (!seen.emplace(price.model, price.profile, price.shared, price.exclusive, price.tenantClass).second)
             findings.add(subject, place,
-                         fmt::format("price list {} has two prices for {}{}{}{}{}", list.name, price.model,
+                         fmt::format("price list {} has two prices for {}{}{}{}{}{}", list.name, price.model,
                                      price.profile.empty() ? "" : " ", price.profile, price.shared ? ", shared" : "",
+                                     price.exclusive ? ", exclusive" : "",
                                      price.tenantClass.empty() ? "" : " of class " + price.tenantClass),
                          "keep one of the two");
+        if (price.exclusive && (price.shared || !price.profile.empty()))
+            findings.add(subject, place + "/exclusive",
+                         fmt::format("price list {} has an exclusive price for {} {}; capacity that is kept closed is "
+                                     "counted in whole GPUs",
+                                     list.name, price.model, price.profile.empty() ? "shares" : price.profile),
+                         "leave out profile and shared: the price is for one whole GPU");
         const bool shipped = std::ranges::find(shipped_classes, price.tenantClass) != shipped_classes.end();
         if (!price.tenantClass.empty() && !shipped && !findings.find<TenantClass>(price.tenantClass)) {
             std::vector<std::string_view> known{shipped_classes.begin(), shipped_classes.end()};

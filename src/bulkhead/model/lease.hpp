@@ -46,6 +46,7 @@ struct LeaseSharing {
     PeerTrust instance = PeerTrust::same_tenant;
     PeerTrust nvlink = PeerTrust::same_tenant;
     std::vector<std::string> excepted;
+    bool keepsNode = false, keepsGpu = false;
 
     static constexpr void describe(auto&& field) {
         field("node", &LeaseSharing::node, "On the same node.");
@@ -54,6 +55,10 @@ struct LeaseSharing {
         field("nvlink", &LeaseSharing::nvlink, "In the same NVLink partition.");
         field("excepted", &LeaseSharing::excepted, "Tenants that an exception in force lets share the kernel.",
               Rule{.format = Format::name});
+        field("keepsNode", &LeaseSharing::keepsNode,
+              "The work asked to share the node with fewer tenants than the rules allow: GPUs of the node that no "
+              "lease holds count against its tenant's limit and are metered.");
+        field("keepsGpu", &LeaseSharing::keepsGpu, "The same of its GPUs: the parts of them that no lease holds.");
     }
     friend bool operator==(const LeaseSharing&, const LeaseSharing&) = default;
 };
@@ -165,6 +170,7 @@ struct GpuLeaseStatus {
     std::optional<std::int64_t> exitStatus;
     std::vector<LeaseSaved> saved;
     std::optional<Metered> metered;
+    std::optional<KeptCapacity> kept;
     std::vector<LeasedPort> ports;
     std::vector<LeasedFence> fences;
 
@@ -180,6 +186,8 @@ struct GpuLeaseStatus {
         field("exitStatus", &GpuLeaseStatus::exitStatus, "How its command ended, where it did.");
         field("saved", &GpuLeaseStatus::saved, "Of one that was stopped to be run again: which nodes saved its work.");
         field("metered", &GpuLeaseStatus::metered, "What its bill will be made of.");
+        field("kept", &GpuLeaseStatus::kept,
+              "Of one that keeps more from others than the rules demand: the capacity it keeps closed now.");
         field("ports", &GpuLeaseStatus::ports, "Who its virtual functions are on the fabric.");
         field("fences", &GpuLeaseStatus::fences, "What is known of the fences that they are behind.");
     }

@@ -18,6 +18,7 @@ struct MeteredUnits {
     std::string profile;
     bool shared = false;
     Gpus units;
+    bool exclusive = false;
 
     static constexpr void describe(auto&& field) {
         field("model", &MeteredUnits::model, "The GPU model.", Rule{.required = true});
@@ -25,6 +26,8 @@ struct MeteredUnits {
         field("shared", &MeteredUnits::shared, "They are shares of units that other leases use too.");
         field("units", &MeteredUnits::units, "How many.",
               Rule{.required = true, .min = 0, .max = 1'000'000 * gpu_unit});
+        field("exclusive", &MeteredUnits::exclusive,
+              "They are not leased: the work keeps them from others by an isolation request beyond the rules.");
     }
     friend auto operator<=>(const MeteredUnits&, const MeteredUnits&) = default;
 };
@@ -38,6 +41,22 @@ struct CoveredTime {
         field("to", &CoveredTime::to, "Up to here; none: still.");
     }
     friend bool operator==(const CoveredTime&, const CoveredTime&) = default;
+};
+
+// Capacity that no lease holds and that the work of one lease keeps from others now, because it asked for more
+// isolation than the rules demand. Each change of the amount ends one usage row and begins the next.
+struct KeptCapacity {
+    Instant since;
+    std::vector<MeteredUnits> units;
+    std::int64_t rows = 0;
+
+    static constexpr void describe(auto&& field) {
+        field("since", &KeptCapacity::since, "From when on it is this much.", Rule{.required = true});
+        field("units", &KeptCapacity::units, "How much, by GPU model.");
+        field("rows", &KeptCapacity::rows, "So many usage rows of this lease were written for it before.",
+              Rule{.min = 0});
+    }
+    friend bool operator==(const KeptCapacity&, const KeptCapacity&) = default;
 };
 
 struct Metered {

@@ -21,6 +21,7 @@ struct UnitPrice {
     bool shared = false;
     std::string tenantClass;
     Money perHour;
+    bool exclusive = false;
 
     static constexpr void describe(auto&& field) {
         field("model", &UnitPrice::model, "The GPU model.", Rule{.required = true, .format = Format::name});
@@ -30,6 +31,9 @@ struct UnitPrice {
         field("class", &UnitPrice::tenantClass, "Only for tenants of this class. Default: for all others.");
         field("perHour", &UnitPrice::perHour, "For one hour, at most nine decimals: 2.40.",
               Rule{.required = true, .min = 0, .max = most_per_hour_nano});
+        field("exclusive", &UnitPrice::exclusive,
+              "For a whole GPU that work keeps from others by its isolation request and does not lease. Without such a "
+              "price that is counted and not billed.");
     }
     friend bool operator==(const UnitPrice&, const UnitPrice&) = default;
 };

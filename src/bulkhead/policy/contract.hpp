@@ -33,6 +33,19 @@ struct SharingScope {
     friend bool operator==(const SharingScope&, const SharingScope&) = default;
 };
 
+// What an isolation request closes beyond the rules: for each layer the least trusted tenant that the rules alone would
+// let in. Capacity of the layer that no lease holds counts against the tenant's limit and is metered.
+struct AskedExclusivity {
+    std::optional<PeerTrust> node, gpu;
+
+    static constexpr void describe(auto&& field) {
+        field("node", &AskedExclusivity::node, "On the same node; absent: the request closes no more than the rules.");
+        field("gpu", &AskedExclusivity::gpu, "On the same GPU; absent: the request closes no more than the rules.");
+    }
+    bool any() const { return node || gpu; }
+    friend bool operator==(const AskedExclusivity&, const AskedExclusivity&) = default;
+};
+
 // What happens to the host's kernel between tenants that distrust each other.
 enum class Handover : std::uint8_t {
     own_kernel,        // the tenant never ran on it: a VM or confidential VM
@@ -179,6 +192,7 @@ struct Contract {
     Tier tier{};
     Tier requiredTier{};
     SharingScope sharing;
+    std::optional<AskedExclusivity> exclusivity;
     Handover handover{};
     Slo slo{};
     std::vector<Aspect> sloResources;
@@ -217,6 +231,8 @@ struct Contract {
         field("requiredTier", &Contract::requiredTier, "The weakest tier that trust and policy allow here.",
               Rule{.required = true});
         field("sharing", &Contract::sharing, "With whom, at most, each layer is shared.", Rule{.required = true});
+        field("exclusivity", &Contract::exclusivity,
+              "What its isolation request closes beyond the rules, with whom the rules would share it.");
         field("handover", &Contract::handover, "How the host passes to a distrusting tenant.", Rule{.required = true});
         field("slo", &Contract::slo, "The service level.", Rule{.required = true});
         field("sloResources", &Contract::sloResources, "What a hard level covers.");

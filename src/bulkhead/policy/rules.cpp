@@ -259,4 +259,12 @@ PeerTrust instance_sharing(const Ask& ask) {
     return PeerTrust::same_tenant;
 }
 
+Neighbourhood neighbourhood(const Ask& ask, bool in_domain) {
+    const auto in_fact = [&](PeerTrust scope) {
+        return scope == PeerTrust::same_domain && !in_domain ? PeerTrust::same_tenant : scope;
+    };
+    const bool alone_on_gpu = ask.mechanism == Mechanism::whole || ask.mechanism == Mechanism::mps;
+    return {.node = in_fact(ask.share_node), .gpu = alone_on_gpu ? PeerTrust::same_tenant : in_fact(ask.share_gpu)};
+}
+
 }  // namespace bulkhead

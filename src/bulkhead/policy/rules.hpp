@@ -24,4 +24,12 @@ EnumSet<Capability> capabilities_for(const Ask& ask);
 // With whom a GPU instance (or, without instances, the GPU's memory) may be shared under an accepted ask.
 PeerTrust instance_sharing(const Ask& ask);
 
+// The least trusted tenant that can in fact come onto the same node, or the same GPU, under an accepted ask. A tenant
+// without a trust domain (`in_domain` is false) shares nothing with its domain, and nobody joins an MPS server or a
+// whole GPU.
+struct Neighbourhood {
+    PeerTrust node = PeerTrust::same_tenant, gpu = PeerTrust::same_tenant;
+};
+Neighbourhood neighbourhood(const Ask& ask, bool in_domain);
+
 }  // namespace bulkhead

@@ -189,6 +189,24 @@ StartBound start_bound(const FleetView& fleet, const Verdict& verdict, const Ten
             .aim = sells.reclaimBound};
 }
 
+// What the same request without its isolation would share, on the same mechanism. Where the rules accept no such
+// request, the isolation is no more than they demand.
+std::optional<AskedExclusivity> exclusivity_of(const GpuWorkload& workload, const Asker& asker, const FleetView& fleet,
+                                               const Ask& ask) {
+    if (workload.spec.isolation == IsolationRequest{}) return std::nullopt;
+    GpuWorkloadSpec by_rule = workload.spec;
+    by_rule.isolation = {};
+    by_rule.gpu.mechanism = ask.mechanism;
+    const Verdict verdict = judge(by_rule, asker, fleet);
+    if (!verdict.accepted()) return std::nullopt;
+    const bool in_domain = asker.tenant->spec.trustDomain.has_value();
+    const Neighbourhood rules = neighbourhood(verdict.ask, in_domain), asked = neighbourhood(ask, in_domain);
+    AskedExclusivity out;
+    if (asked.node < rules.node) out.node = rules.node;
+    if (asked.gpu < rules.gpu) out.gpu = rules.gpu;
+    return out.any() ? std::optional{out} : std::nullopt;
+}
+
 }  // namespace
 
 Contract write_contract(const GpuWorkload& workload, const Asker& asker, const FleetView& fleet, const Verdict& verdict,
@@ -223,6 +241,7 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
         .nvlink = ask.share_node == PeerTrust::same_domain && asker.circumstances.accepts.contains(Risk::shared_nvlink)
                       ? PeerTrust::same_domain
                       : PeerTrust::same_tenant};
+    contract.exclusivity = exclusivity_of(workload, asker, fleet, ask);
     contract.handover = handover_of(fleet, verdict);
     for (const Aspect aspect : ask.slo_resources) contract.sloResources.push_back(aspect);
     if (tenant.spec.compliance != Compliance::off)

@@ -87,6 +87,7 @@ bool Engine::State::place_as_promised(JobNo job, std::span<const SeatRec> promis
             return fleet.capacity(portion.node, its.shape, its.tenant) < portion.tasks;
         }))
         return false;
+    if (!limits_allow(job, where)) return false;
     begin(job, where, now, out);
     return true;
 }
@@ -206,6 +207,8 @@ bool Engine::State::backfill(JobNo number, Instant now, Statement& statement) {
         for (const SeatRec& seat : lifted)
             if (!found && fleet.capacity(seat.node, job.shape, job.tenant) > 0 && may_fix(job, seat.node))
                 found = seat.node;
+        if (const FleetIndex::Portion one{found.value_or(0), 1}; found && !limits_allow(number, {&one, 1}))
+            found.reset();
         if (found) {
             const FleetIndex::Portion one{*found, 1};
             note_fixed(number, {&one, 1});

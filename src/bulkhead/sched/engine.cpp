@@ -36,6 +36,7 @@ NodeNo Engine::add_node(const Node& node) {
         seat.next_of_job = state.jobs[seat.job].seats;
         state.jobs[seat.job].seats = s;
     }
+    state.recount_kept(number);
     return number;
 }
 void Engine::clean(NodeNo node, std::uint16_t gpu, std::uint8_t slices) { state_->fleet.clean(node, gpu, slices); }
@@ -47,7 +48,10 @@ void Engine::set_mix(Mix mix) {
     state_->mix_given = true;
     state_->fleet.set_mix(std::move(mix));
 }
-ShapeNo Engine::shape(const TaskNeed& need) { return state_->fleet.shape(need); }
+ShapeNo Engine::shape(const TaskNeed& need) {
+    state_->keeping = state_->keeping || need.keeps_node || need.keeps_gpu;
+    return state_->fleet.shape(need);
+}
 
 // --- what happens ----------------------------------------------------------------------------------------------------
 
@@ -159,6 +163,8 @@ void Engine::State::start(JobNo job, std::span<const FleetIndex::Portion> where,
     for (const FleetIndex::Portion& portion : where)
         for (std::int32_t i = 0; i < portion.tasks; ++i) seat(owner, fleet.take(portion.node, rec.job, owner));
     hold(owner, rec.holds() - before);
+    if (keeping)
+        for (const FleetIndex::Portion& portion : where) recount_kept(portion.node);
     rec.started_in = deciding ? cycles : nil;
     if (owner != job) retire_growth(owner);
     if (!joins) {
@@ -172,11 +178,14 @@ void Engine::State::start(JobNo job, std::span<const FleetIndex::Portion> where,
 void Engine::State::leave(JobNo job, bool clean) {
     JobRec& rec = jobs[job];
     if (rec.phase == Phase::ending) expect(job, {.leaving = -rec.holds()});
+    std::vector<NodeNo> left;
     for (SeatNo seat = rec.seats; seat != nil;) {
         const SeatNo next = fleet.seat(seat).next_of_job;
+        if (keeping) left.push_back(fleet.seat(seat).node);
         fleet.release(seat, clean);
         seat = next;
     }
+    for (const NodeNo node : left) recount_kept(node);
     tenants[rec.job.tenant].ended += rec.holds();
     hold(job, -rec.holds());
     rec.seats = nil;
@@ -188,6 +197,7 @@ void Engine::adopt(JobNo job, std::span<const TaskSeat> tasks, Instant started) 
     JobRec& rec = state.jobs[job];
     for (const TaskSeat& task : tasks) state.seat(job, state.fleet.take_exactly(task, rec.job, job));
     state.hold(job, rec.holds());
+    for (const TaskSeat& task : tasks) state.recount_kept(task.node);
     state.unlist(job);
     state.enlist(state.running, job, Phase::running);
     state.count_waiting(job);
@@ -329,6 +339,8 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
         most = std::min(most, fleet.most(rec.job));
         if (most >= rec.fewest()) where = room_for(most);
     }
+    if (keeping && !where.empty() && !limits_allow(job, where))
+        where = room_within_limits(job, static_cast<std::int32_t>(most));
     if (where.empty()) return false;
     begin(job, where, now, out);
     return true;
@@ -359,6 +371,7 @@ bool Engine::waiting(JobNo job) const { return state_->jobs[job].phase == Phase:
 bool Engine::running(JobNo job) const { return state_->jobs[job].phase == Phase::running; }
 std::vector<TaskSeat> Engine::seats(JobNo job) const { return state_->described(job).tasks; }
 std::int64_t Engine::held(TenantNo tenant) const { return state_->tenants[tenant].held; }
+std::int64_t Engine::kept(TenantNo tenant) const { return state_->tenants[tenant].kept; }
 std::int64_t Engine::due(TenantNo tenant) const { return state_->tenants[tenant].due; }
 std::int64_t Engine::own_due(TenantNo tenant) const { return state_->tenants[tenant].own_due; }
 

@@ -110,6 +110,7 @@ public:
     bool waiting(JobNo job) const;
     std::vector<TaskSeat> seats(JobNo job) const;
     std::int64_t held(TenantNo tenant) const;     // Gpus::units, with everyone below
+    std::int64_t kept(TenantNo tenant) const;     // likewise: closed by isolation requests beyond the rules
     std::int64_t due(TenantNo tenant) const;      // as of the last cycle
     std::int64_t own_due(TenantNo tenant) const;  // of that, for its own work beside its children's
     EngineFigures figures() const;

@@ -2,9 +2,9 @@
 // things stand is FleetIndex's. The parts of the engine are functions of this: engine.cpp (doors, placing), cycle.cpp
 // (one cycle), turns.cpp (quota, dues, whose turn), whole_gpus.cpp (dues in whole GPUs), limits.cpp (limits that were
 // lowered), growth.cpp (elastic gangs), disturb.cpp (making room), plan_search.hpp (which work has to go),
-// footprint.cpp (what work closes to others), pinned.cpp (work that may not be preempted), claims.cpp (room that is
-// kept), guarantee_claims.cpp (room that is kept for guarantees), why.cpp (words), blocking.cpp (what is in the way of
-// one job).
+// footprint.cpp (what work closes to others), pinned.cpp (work that may not be preempted), exclusivity.cpp (what work
+// asked to keep from others), claims.cpp (room that is kept), guarantee_claims.cpp (room that is kept for guarantees),
+// why.cpp (words), blocking.cpp (what is in the way of one job).
 #pragma once
 
 #include <algorithm>
@@ -44,6 +44,9 @@ struct JobRec {
     JobNo growth = nil;          // of a gang: the record that asks for its next task
     JobNo grows = nil;           // of such a record: the gang
     std::int64_t waits_for = 0;  // its part of what its tenant waits for
+    // What it would have kept from others in the place that a limit forbade, and the generation of input of that.
+    std::int64_t keeps_too_much = 0;
+    std::uint32_t keeps_in = nil;
     Phase phase = Phase::unused;
     Instant started;
     std::int32_t fewest() const { return job.least > 0 ? job.least : job.tasks; }
@@ -56,6 +59,7 @@ struct TenantRec {
     std::vector<TenantNo> line;  // itself and everyone above it, itself first
     std::vector<TenantNo> children;
     std::int64_t held = 0, pinned = 0;  // with everyone below
+    std::int64_t kept = 0;              // closed by isolation requests beyond the rules, with everyone below
     std::int64_t own = 0, waiting = 0;  // of its own work
     struct Coming {
         std::int64_t reserved = 0;                 // kept for it
@@ -83,8 +87,8 @@ struct TenantRec {
         return facts.hard ? std::optional{facts.guarantee.units} : std::nullopt;
     }
     // What counts against that. Room of a firm claim counts as if it were held, so that no other work of the tenant
-    // uses up the quota meanwhile.
-    std::int64_t counts() const { return held + coming.freed; }
+    // uses up the quota meanwhile. Capacity that work asked to keep from others counts as if it were leased.
+    std::int64_t counts() const { return held + kept + coming.freed; }
     bool would_exceed(std::int64_t asked) const { return most() && counts() + asked > *most(); }
     // What could be taken from it: a promise is nothing that anybody can take.
     std::int64_t has() const { return held - coming.leaving; }
@@ -189,6 +193,20 @@ struct Engine::State {
     bool entitlements_stale = true;  // tenants have changed
     std::size_t entitled_nodes = 0;  // so many nodes there were when they were computed
     std::vector<std::int64_t> entitled;
+    // Of capacity that work keeps from others beyond the rules: one job's part of one node.
+    struct Kept {
+        TenantNo tenant = 0;
+        JobNo job = nil;
+        std::int64_t units = 0;
+        bool keeper = false;
+    };
+    bool keeping = false;  // a job that keeps anything was ever submitted
+    std::map<NodeNo, std::vector<Kept>> kept_on;
+    struct NodeSizes {
+        std::uint32_t generation = nil;
+        std::int64_t least = 0, most = 0;  // Gpus::units
+    };
+    mutable std::map<ShapeNo, NodeSizes> node_sizes;  // of nodes that could serve the shape
 
     // engine.cpp
     void enlist(std::vector<JobNo>& list, JobNo job, JobRec::Phase phase);
@@ -323,6 +341,18 @@ struct Engine::State {
     // By tenant, with everyone below: what it leases, and its part of what its work closes to others. Footprints and
     // entitlements are counted in thousandths of quota's unit, because parts do not divide evenly.
     std::vector<std::int64_t> footprints(const FleetIndex& of) const;
+
+    // exclusivity.cpp
+    bool keeps(const Job& job) const;
+    std::vector<Kept> kept_at(NodeNo node) const;
+    void recount_kept(NodeNo node);
+    void recount_all_kept();
+    std::int64_t would_keep(const Job& job, std::int64_t tasks, bool at_most) const;
+    std::vector<FleetIndex::Portion> room_in_own(const Job& job, std::int32_t tasks) const;
+    std::vector<FleetIndex::Portion> room_within_limits(JobNo job, std::int32_t tasks);
+    bool limits_allow(JobNo job, std::span<const FleetIndex::Portion> where);
+    std::optional<Reason> keeps_over_limit(const Job& job, std::int64_t tasks, std::int64_t keeps) const;
+    void give_up_kept(TenantNo limited, std::int64_t most, Statement& statement, Instant now);
 
     // disturb.cpp
     bool disturb(JobNo job, Instant now, bool over_quota, Statement& statement);

@@ -66,6 +66,7 @@ struct JobRow {
                          PeerTrust::same_domain};
     bool on_host_kernel = true;
     bool rdma = false;
+    bool keeps_node = false, keeps_gpu = false;
 };
 
 // Everything by name. Time starts at noon.
@@ -113,6 +114,8 @@ struct Play {
         need.sharing = row.sharing;
         need.on_host_kernel = row.on_host_kernel;
         need.rdma = row.rdma;
+        need.keeps_node = row.keeps_node;
+        need.keeps_gpu = row.keeps_gpu;
         return need;
     }
     // What quota counts for one task: of an instance its compute slices.

@@ -260,7 +260,8 @@ void FleetIndex::look_up(Shape& shape) {
 
 ShapeNo FleetIndex::shape(const TaskNeed& need) {
     std::string key = fmt::format("{}/{}/{}/{}/{}/{}/{}{}{}", static_cast<int>(need.mechanism), need.cpu, need.memory,
-                                  need.nvme, need.rdma, need.any_model, need.on_host_kernel, "", "");
+                                  need.nvme, need.rdma, need.any_model, need.on_host_kernel, need.keeps_node ? "n" : "",
+                                  need.keeps_gpu ? "g" : "");
     key += fmt::format("/{}{}{}{}", static_cast<int>(need.sharing.node), static_cast<int>(need.sharing.gpu),
                        static_cast<int>(need.sharing.instance), static_cast<int>(need.sharing.nvlink));
     for (const TenantNo tenant : need.excepted) key += fmt::format("/e{}", tenant);

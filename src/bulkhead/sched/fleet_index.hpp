@@ -229,6 +229,10 @@ public:
     };
     void closed_parts(NodeNo node, std::vector<ClosedPart>& out) const;
 
+    // --- exclusivity.cpp ---
+    std::int64_t sound_units(NodeNo node, std::size_t gpu) const;
+    std::int64_t leased_thousandths(SeatNo seat, std::size_t gpu) const;  // of this GPU; 0: it has no part of it
+
 private:
     struct NodeRec {
         std::array<std::uint32_t, 7> topology{};  // by level

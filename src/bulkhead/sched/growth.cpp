@@ -78,7 +78,7 @@ void Engine::State::grow(Statement& statement, Instant now) {
             const auto node = fleet.best(rec.job.shape, rec.job.tenant);
             if (!node) break;
             const FleetIndex::Portion one{*node, 1};
-            if (!stays_entitled(rec.job, {&one, 1})) break;
+            if (!stays_entitled(rec.job, {&one, 1}) || !limits_allow(job, {&one, 1})) break;
             note_fixed(job, {&one, 1});
             start(job, {&one, 1}, now);
         }

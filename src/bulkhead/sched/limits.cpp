@@ -96,6 +96,7 @@ void Engine::State::give_up(JobNo job, SeatNo seat) {
         while (fleet.seat(before).next_of_job != seat) before = fleet.seat(before).next_of_job;
         fleet.seat(before).next_of_job = fleet.seat(seat).next_of_job;
     }
+    const NodeNo node = fleet.seat(seat).node;
     fleet.release(seat, !settings.wipes);
     const std::int64_t before = rec.holds();
     --rec.placed;
@@ -103,6 +104,7 @@ void Engine::State::give_up(JobNo job, SeatNo seat) {
     tenants[rec.job.tenant].ended += before - rec.holds();
     hold(job, rec.holds() - before);
     dues_stale = true;
+    recount_kept(node);
 }
 
 // What goes because of lowered limits. Planned for all limits before anything is carried out: what a child gives up may
@@ -250,23 +252,32 @@ void Engine::State::carry_out(const LimitPlan& plan, Statement& statement, Insta
 
 // Children before their parents: what they give up counts for those above them too.
 void Engine::State::enforce_limits(Statement& statement, Instant now) {
+    recount_all_kept();
     const auto is_over = [&](TenantNo tenant) {
         const auto most = tenants[tenant].most();
         return most && tenants[tenant].has() > *most;
     };
-    if (std::ranges::none_of(down, is_over)) return;
-    LimitPlan plan{.items = {}, .gone = std::vector<std::int64_t>(tenants.size())};
-    for (auto number = down.rbegin(); number != down.rend(); ++number)
-        if (is_over(*number)) bring_below(*number, *tenants[*number].most(), plan, now);
-    spare_needless(plan, now);
-    carry_out(plan, statement, now);
-    for (auto number = down.rbegin(); number != down.rend(); ++number)
-        if (const TenantRec& tenant = tenants[*number]; is_over(*number))
+    if (std::ranges::any_of(down, is_over)) {
+        LimitPlan plan{.items = {}, .gone = std::vector<std::int64_t>(tenants.size())};
+        for (auto number = down.rbegin(); number != down.rend(); ++number)
+            if (is_over(*number)) bring_below(*number, *tenants[*number].most(), plan, now);
+        spare_needless(plan, now);
+        carry_out(plan, statement, now);
+        dues_stale = true;
+    }
+    for (auto number = down.rbegin(); number != down.rend(); ++number) {
+        const TenantRec& tenant = tenants[*number];
+        const auto most = tenant.most();
+        if (!most) continue;
+        if (tenant.has() > *most)
             statement.over_limit.push_back({.tenant = *number,
                                             .held = Gpus{tenant.has()},
-                                            .limit = Gpus{*tenant.most()},
-                                            .fixed = Gpus{tenant.pinned}});
-    dues_stale = true;
+                                            .limit = Gpus{*most},
+                                            .fixed = Gpus{tenant.pinned},
+                                            .kept = Gpus{tenant.kept}});
+        else if (tenant.kept > 0 && tenant.has() + tenant.kept > *most)
+            give_up_kept(*number, *most, statement, now);
+    }
 }
 
 }  // namespace bulkhead::sched

@@ -92,6 +92,8 @@ TaskNeed need_of(const GpuWorkloadSpec& spec, const Contract& contract) {
             .rdma = spec.network.rdma,
             .sharing = contract.sharing,
             .on_host_kernel = contract.tier < Tier::vm,
+            .keeps_node = contract.exclusivity && contract.exclusivity->node,
+            .keeps_gpu = contract.exclusivity && contract.exclusivity->gpu,
             .excepted = {},
             .kinds = {}};
 }

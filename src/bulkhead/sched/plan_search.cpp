@@ -84,7 +84,11 @@ bool Engine::State::PlanSearch::may_move(JobNo victim) {
     if (state.jobs[number].grows != nil) return false;  // a gang that runs grows by what others give
     if (!rested(rec)) return false;
     std::int32_t seats = 0;
-    for (SeatNo s = rec.seats; s != nil; s = state.fleet.seat(s).next_of_job) ++seats;
+    for (SeatNo s = rec.seats; s != nil; s = state.fleet.seat(s).next_of_job) {
+        // A move from or to a node that is kept beyond the rules changes what counts against a limit.
+        if (state.kept_on.contains(state.fleet.seat(s).node)) return false;
+        ++seats;
+    }
     return seats == rec.placed && !state.fleet.shape(rec.job.shape).need.wants.empty();
 }
 
@@ -119,7 +123,7 @@ std::vector<SeatNo> Engine::State::PlanSearch::seats_of(JobNo victim, NodeNo nod
 }
 
 bool Engine::State::PlanSearch::within_quota_after(std::span<const Protection::Taken> taken) const {
-    const std::int64_t asked = job.counted(tasks);
+    const std::int64_t asked = job.counted(tasks), keeps = state.would_keep(job, tasks, true);
     const auto given = [&](TenantNo by) {
         std::int64_t sum = 0;
         for (const Protection::Taken& each : taken)
@@ -131,7 +135,7 @@ bool Engine::State::PlanSearch::within_quota_after(std::span<const Protection::T
     for (const TenantNo holder : state.tenants[job.tenant].line) {
         const TenantRec& tenant = state.tenants[holder];
         const std::int64_t leaving = ask.future ? tenant.coming.leaving : 0;
-        if (const auto most = tenant.most(); most && tenant.counts() - leaving - given(holder) + asked > *most)
+        if (const auto most = tenant.most(); most && tenant.counts() - leaving - given(holder) + asked + keeps > *most)
             return false;
         if (!job.preemptible && tenant.pinned + tenant.coming.freed_pinned + asked > tenant.guarantee) return false;
     }

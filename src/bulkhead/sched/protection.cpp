@@ -147,7 +147,7 @@ Duration Engine::State::least_run(TenantNo victim, TenantNo claimant, Action act
 }
 
 std::optional<TenantNo> Engine::State::limited_by(const Job& job, std::int64_t tasks) const {
-    const std::int64_t asked = job.counted(tasks);
+    const std::int64_t asked = job.counted(tasks) + would_keep(job, tasks, false);
     for (const TenantNo number : tenants[job.tenant].line)
         if (tenants[number].would_exceed(asked)) return number;
     return std::nullopt;

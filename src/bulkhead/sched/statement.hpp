@@ -68,6 +68,7 @@ struct OverLimit {
     std::uint32_t tenant = 0;
     Gpus held, limit;
     Gpus fixed;  // by work that may not be preempted
+    Gpus kept;   // not leased, and kept from others by isolation requests beyond the rules
 };
 
 struct Statement {

@@ -73,6 +73,7 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
         if (!jobs[job].job.preemptible)
             for (const TenantNo holder : tenants[jobs[job].job.tenant].line)
                 tenants[holder].pinned += jobs[job].holds();
+    recount_all_kept();
     fleet.set_domains(std::move(domains));
     entitlements_stale = true;
     dues_stale = true;
@@ -97,14 +98,19 @@ void Engine::State::count_owed() {
 }
 
 bool Engine::State::within_quota(const Job& job, std::int64_t tasks, std::int64_t freed) const {
-    const std::int64_t asked = job.counted(tasks);
+    const std::int64_t asked = job.counted(tasks), keeps = would_keep(job, tasks, false);
     std::int64_t own = 0;
+    bool in_own = false;  // it has to go where its tenants keep capacity already
     for (const TenantNo number : tenants[job.tenant].line) {
         const TenantRec& tenant = tenants[number];
-        if (tenant.would_exceed(asked)) return false;
+        if (tenant.would_exceed(asked + keeps)) {
+            if (tenant.would_exceed(asked - tenant.kept)) return false;
+            in_own = true;
+        }
         if (!job.preemptible && tenant.pinned + tenant.coming.freed_pinned + asked > tenant.guarantee) return false;
         own += tenant.owed;
     }
+    if (in_own && room_in_own(job, static_cast<std::int32_t>(tasks)).empty()) return false;
     // What hard partitions are owed is never lent: whoever takes beyond its own leaves that much.
     const std::int64_t others = owed - own, beyond = asked - std::min(asked, own);
     return others <= 0 || beyond <= 0 || fleet.free_units() + freed - spoken_for() - beyond >= others;
@@ -125,6 +131,7 @@ std::int64_t Engine::State::spoken_for() const {
 
 std::optional<Reason> Engine::State::over_quota(const Job& job, std::int64_t tasks) const {
     if (within_quota(job, tasks)) return std::nullopt;
+    if (auto keeps = keeps_over_limit(job, tasks, would_keep(job, tasks, false))) return keeps;
     const std::int64_t asked = job.counted(tasks);
     for (const TenantNo number : tenants[job.tenant].line) {
         const TenantRec& tenant = tenants[number];

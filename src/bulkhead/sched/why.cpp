@@ -24,7 +24,11 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
                 reasons.push_back({"wait.expected", {{"at", print(minute)}}});
             }
         }
-    if (auto quota = over_quota(rec.job, rec.fewest())) reasons.push_back(std::move(*quota));
+    if (auto quota = over_quota(rec.job, rec.fewest()))
+        reasons.push_back(std::move(*quota));
+    else if (rec.keeps_in == generation)
+        if (auto keeps = keeps_over_limit(rec.job, rec.fewest(), rec.keeps_too_much))
+            reasons.push_back(std::move(*keeps));
     if (rec.outside_in == generation)
         if (auto outside = outside_entitlement(rec.job)) reasons.push_back(std::move(*outside));
     const FleetIndex::Tally tally = fleet.tally(rec.job);
@@ -99,6 +103,12 @@ constexpr std::array all_words{
                 "fleet for {all}"},
     ReasonWords{"wait.quota", "it asks for {asked} GPUs; its tenant holds {held} of at most {limit}"},
     ReasonWords{"wait.parent-quota", "it asks for {asked} GPUs; a tenant above its own has reached its limit"},
+    ReasonWords{"wait.exclusive",
+                "it asks for {asked} GPUs, and its isolation request would keep {keeps} more from others beyond the "
+                "rules, which counts too; its tenant leases {held} and keeps {kept} in this way, of at most {limit}"},
+    ReasonWords{"wait.parent-exclusive",
+                "it asks for {asked} GPUs, and its isolation request would keep {keeps} more from others beyond the "
+                "rules, which counts too; a tenant above its own has reached its limit"},
     ReasonWords{"wait.pinned",
                 "it may not be preempted, so it must fit in its tenant's guarantee: it asks for {asked} GPUs, and work "
                 "that may not be preempted holds {held} of {guarantee} guaranteed"},
@@ -134,6 +144,9 @@ constexpr std::array all_words{
                 "the control plane was restored from a backup and waits until every node has reported"},
     ReasonWords{"evict.stale", "{tasks} tasks are left of a gang that needs {least}"},
     ReasonWords{"evict.limit", "its tenant, or a tenant above it, held {held} GPUs, and its limit is {limit} now"},
+    ReasonWords{"evict.exclusive",
+                "its tenant, or a tenant above it, leased {held} GPUs and kept {kept} from others by isolation "
+                "requests beyond the rules, and its limit is {limit} now"},
     ReasonWords{"evict.surplus",
                 "it ran {tasks} tasks and needs {least}: tasks above the minimum are given back on demand"},
     ReasonWords{"evict.reclaim", "its tenant held {held} GPUs and was due {due}"},
@@ -268,6 +281,8 @@ std::string_view cause_of(std::string_view code) {
     static constexpr Row rows[] = {
         {"wait.quota", "quota"},
         {"wait.parent-quota", "quota"},
+        {"wait.exclusive", "quota"},
+        {"wait.parent-exclusive", "quota"},
         {"wait.pinned", "quota"},
         {"wait.entitlement", "guarantees"},
         {"wait.due", "quota"},

@@ -60,6 +60,8 @@ struct TaskNeed {
     SharingScope sharing{PeerTrust::same_domain, PeerTrust::same_domain, PeerTrust::same_domain,
                          PeerTrust::same_domain};
     bool on_host_kernel = true;        // a tier below vm
+    bool keeps_node = false;           // it asked to share the node with fewer tenants than the rules allow
+    bool keeps_gpu = false;            // likewise of its GPU
     std::vector<TenantNo> excepted;    // tenants that an exception lets share the kernel
     std::vector<std::uint32_t> kinds;  // kinds of nodes (Node::kind) that may serve it; none: every kind
 

@@ -55,6 +55,8 @@ Result<meter::Ledger> running(const Catalog& catalog, const Pricing& pricing, In
             if (!lease) return std::unexpected(lease.error());
             if (!lease->status || lease->status->phase != LeasePhase::active || !lease->status->activeAt) continue;
             if (auto added = open.add(usage_until(*lease, pricing, now)); !added) return std::unexpected(added.error());
+            if (const auto kept = kept_until(*lease, pricing, now))
+                if (auto added = open.add(*kept); !added) return std::unexpected(added.error());
         }
         more = page.more;
         if (more) after = page.objects.back()->name;

@@ -80,4 +80,9 @@ UsageRow usage_until(const GpuLease& lease, const Pricing& pricing, Instant now)
     return row;
 }
 
+std::optional<UsageRow> kept_until(const GpuLease& lease, const Pricing& pricing, Instant now) {
+    if (!lease.status || !lease.status->kept || lease.status->kept->units.empty()) return std::nullopt;
+    return meter::kept_row(lease, pricing, now);
+}
+
 }  // namespace bulkhead::shell

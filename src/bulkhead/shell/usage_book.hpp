@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,5 +41,7 @@ private:
 
 // A running lease as if it ended now.
 UsageRow usage_until(const GpuLease& lease, const Pricing& pricing, Instant now);
+// Likewise, of capacity that its work keeps from others and does not lease; nothing where it keeps none.
+std::optional<UsageRow> kept_until(const GpuLease& lease, const Pricing& pricing, Instant now);
 
 }  // namespace bulkhead::shell
