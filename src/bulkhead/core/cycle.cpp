@@ -436,13 +436,37 @@ void keep_promises(Turn& turn, sched::Engine& engine, const std::map<Key, sched:
     }
 }
 
+// Running work that could be moved: its terms are known, and it may be stopped. In very large fleets what each may be
+// moved to is not looked up.
+std::vector<Key> movable_work(Core::State& state) {
+    constexpr std::size_t names_at_most = 4'000'000;
+    std::vector<Key> out;
+    if (state.leases.size() * state.nodes.size() > names_at_most) return out;
+    for (const auto& [key, lease] : state.leases) {
+        const auto workload = state.workloads.find(lease.workload);
+        if (lease.object.status->phase != LeasePhase::active || workload == state.workloads.end()) continue;
+        read_terms(state, workload->second);
+        if (workload->second.contract && workload->second.contract->preemptible) out.push_back(lease.workload);
+    }
+    return out;
+}
+
+// How often it saves its work: one with a checkpoint command saves it whenever it is stopped.
+std::optional<Duration> saves_every(const GpuWorkloadSpec& spec) {
+    return spec.checkpoint ? std::optional{Duration{1}} : spec.checkpointInterval;
+}
+
 // The engine is drawn anew from what the core knows: one truth, and nothing to keep in step.
 sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
     Core::State& state = turn.state;
     std::vector<Key> unplaced = stopping_with_a_place(state);
     const auto stopping = unplaced.size();
     unplaced.insert(unplaced.end(), waiting.begin(), waiting.end());
-    refresh_kinds(state, unplaced);
+    const std::vector<Key> movable = movable_work(state);
+    std::vector<Key> looked_up = unplaced;
+    looked_up.insert(looked_up.end(), movable.begin(), movable.end());
+    refresh_kinds(state, looked_up);
+    const std::set<Key> may_move{movable.begin(), movable.end()};
     age_usage(state, turn.now, engine_settings.half_life);
     state.asked.reset();
     sched::Engine engine{engine_settings};
@@ -467,7 +491,7 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
                        .submitted = workload.object.status->since.value_or(turn.now),
                        .deadline = spec.deadline,
                        .duration = spec.duration,
-                       .checkpoint = spec.checkpointInterval};
+                       .checkpoint = saves_every(spec)};
         return engine.submit(job);
     };
     for (auto& [key, lease] : state.leases) {
@@ -485,6 +509,14 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
             .keeps_node = spec.sharing.keepsNode,
             .keeps_gpu = spec.sharing.keepsGpu};
         for (const std::string& tenant : spec.sharing.excepted) need.excepted.push_back(state.relations.number(tenant));
+        if (may_move.contains(lease.workload)) {
+            const sched::TaskNeed asked = sched::need_of(workload->second.object.spec, *workload->second.contract);
+            need.wants = asked.wants;
+            need.any_model = asked.any_model;
+            need.nvme = asked.nvme;
+            need.rdma = asked.rdma;
+            need.kinds = state.kinds_of_set[workload->second.eligible];
+        }
         // Elastic only until it runs: no lease grows or shrinks.
         const sched::JobNo job =
             submit(workload->second, lease.tenant, need, tasks_of(lease, workload->second.object.spec), 0, status.gpus);
@@ -548,6 +580,20 @@ void carry_out_move(Turn& turn, const sched::Move& moved) {
     turn.state.promises.push_back({.workload = moved.workload, .freed = true, .expected = turn.now, .tasks = moved.to});
 }
 
+// The scheduler counts moved work as gone, and it still has to be saved, stopped and wiped: until then nothing else is
+// bound to a node that it leaves. The place is kept for the workload instead.
+bool waits_for_a_move(Turn& turn, const sched::Statement& statement, const sched::Binding& binding) {
+    const bool waits = std::ranges::any_of(statement.move, [&](const sched::Move& moved) {
+        return std::ranges::any_of(binding.tasks, [&](const sched::TaskSeat& task) {
+            return std::ranges::find(moved.from, task.node) != moved.from.end();
+        });
+    });
+    if (waits)
+        turn.state.promises.push_back(
+            {.workload = binding.workload, .freed = true, .expected = turn.now, .tasks = binding.tasks});
+    return waits;
+}
+
 }  // namespace
 
 void place_work(Turn& turn) {
@@ -601,6 +647,10 @@ void place_work(Turn& turn) {
     const sched::Statement statement = decide(turn, waiting);
     for (const sched::Binding& binding : statement.bind) {
         WorkloadRun& workload = state.workloads.at(binding.workload);
+        if (waits_for_a_move(turn, statement, binding)) {
+            wait(turn, workload, {{"wait.freeing", {{"tasks", std::ssize(binding.tasks)}}}});
+            continue;
+        }
         // Another of the same tenant's may have taken the last addresses in this very cycle.
         if (auto reason = await_fabric(turn, fabric, workload.object.spec.tenant,
                                        functions_of(workload, std::ssize(binding.tasks)))) {
