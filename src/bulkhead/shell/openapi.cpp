@@ -5,6 +5,7 @@
 
 #include "bulkhead/codec/json_writer.hpp"
 #include "bulkhead/codec/schema.hpp"
+#include "bulkhead/sched/blocking_text.hpp"
 #include "bulkhead/shell/routes.hpp"
 
 namespace bulkhead::shell {
@@ -164,8 +165,19 @@ private:
             json_.begin_object();
             content("application/json", entry.kind->type);
             json_.end_object();
+        } else if (const std::string_view schema = answer_schema(entry.route->operation); !schema.empty()) {
+            json_.key("content");
+            json_.begin_object();
+            content("application/json", schema);
+            json_.end_object();
         }
         json_.end_object();
+    }
+
+    // Of answers that are no objects of a kind.
+    static std::string_view answer_schema(std::string_view operation) {
+        if (operation == "explain") return "Explanation";
+        return operation == "queue" ? "Queue" : std::string_view{};
     }
 
     void components() {
@@ -194,6 +206,16 @@ private:
         json_.begin_object();
         json_.key("Problem");
         json_.number(problem_schema);
+        json_.key("InTheWay");
+        json_.number(json_schema(shape_of<sched::InTheWay>(),
+                                 {.id = "https://bulkhead.dev/schemas/in-the-way-v1.json",
+                                  .title = "InTheWay",
+                                  .about = "What is in the way of a workload that waits, and when it could start. A "
+                                           "tenant reads it without the names and sizes of other tenants' work."}));
+        json_.key("Explanation");
+        json_.number(explanation_schema);
+        json_.key("Queue");
+        json_.number(queue_schema);
         for (const std::string_view kind : kind_names()) {
             json_.key(kind);
             json_.number(json_schema(kind));  // JSON already
@@ -221,6 +243,27 @@ private:
         R"("pointer":{"type":"string","format":"json-pointer"},"line":{"type":"integer"},"column":{"type":"integer"},)"
         R"("what":{"type":"string"},"remedy":{"type":"string"}}}},)"
         R"("refusal":{"type":"object","description":"Of work that policy refuses: every objection, and the nearest request it would accept."}}})";
+
+    static constexpr std::string_view explanation_schema =
+        R"({"type":"object","required":["workload","tenant","phase","reasons"],"properties":{)"
+        R"("workload":{"type":"string"},"tenant":{"type":"string"},"phase":{"type":"string"},)"
+        R"("since":{"type":"string","format":"date-time"},"lease":{"type":"string"},)"
+        R"("reasons":{"type":"array","items":{"type":"string"}},)"
+        R"("expectedStart":{"type":"string","format":"date-time","description":"By a reservation, to the minute."},)"
+        R"("inTheWay":{"$ref":"#/components/schemas/InTheWay"},)"
+        R"("failure":{"type":"object","description":"The last failure that was the work's own."},)"
+        R"("contract":{"type":"object","description":"The contract under which it may run."},)"
+        R"("refusal":{"type":"object","description":"Why policy refuses it, and the nearest request it would accept."}}})";
+
+    static constexpr std::string_view queue_schema =
+        R"({"type":"object","required":["items"],"properties":{"items":{"type":"array","items":{"type":"object",)"
+        R"("required":["place","workload","tenant","phase","priority","reasons"],"properties":{)"
+        R"("place":{"type":"integer","description":"Among the waiting workloads that the caller may see, from 1."},)"
+        R"("workload":{"type":"string"},"tenant":{"type":"string"},"phase":{"type":"string"},)"
+        R"("priority":{"type":"integer"},"gpus":{"type":"string"},"since":{"type":"string","format":"date-time"},)"
+        R"("reasons":{"type":"array","items":{"type":"string"}},)"
+        R"("expectedStart":{"type":"string","format":"date-time"},)"
+        R"("inTheWay":{"$ref":"#/components/schemas/InTheWay"}}}}}})";
 
     JsonWriter json_{JsonLayout::compact};
 };

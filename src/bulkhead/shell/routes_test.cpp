@@ -111,6 +111,21 @@ TEST(OpenApi, is_json_and_has_every_route_and_kind) {
                 << operation.value().at("operationId");
     for (const KindName& kind : kind_table())
         EXPECT_TRUE(api.at("components").at("schemas").as_object().contains(kind.type)) << kind.type;
+    const auto& schemas = api.at("components").at("schemas").as_object();
+    for (const char* member : {"nodes", "mustEnd", "reservedFor", "expectedStart", "expectedFrom", "expectedSays"})
+        EXPECT_TRUE(schemas.at("InTheWay").at("properties").as_object().contains(member)) << member;
+    EXPECT_EQ(schemas.at("Explanation").at("properties").at("inTheWay").at("$ref").as_string(),
+              "#/components/schemas/InTheWay");
+    EXPECT_EQ(paths.at("/v1/queue")
+                  .at("get")
+                  .at("responses")
+                  .at("200")
+                  .at("content")
+                  .at("application/json")
+                  .at("schema")
+                  .at("$ref")
+                  .as_string(),
+              "#/components/schemas/Queue");
     EXPECT_TRUE(paths.at("/healthz").at("get").as_object().contains("security")) << "open to anyone";
     EXPECT_FALSE(paths.at("/metrics").at("get").as_object().contains("security"));
 }
