@@ -125,6 +125,15 @@ void print_whole(std::ostream& out, const Contract& contract, bool colour) {
     line("shared with",
          fmt::format("node: {}; GPU: {}; instance: {}; NVLink: {}", word(contract.sharing.node),
                      word(contract.sharing.gpu), word(contract.sharing.instance), word(contract.sharing.nvlink)));
+    if (contract.exclusivity) {
+        const AskedExclusivity& asked = *contract.exclusivity;
+        std::string rules;
+        if (asked.node) rules += fmt::format("the node with {}", word(*asked.node));
+        if (asked.gpu) rules += fmt::format("{}the GPU with {}", rules.empty() ? "" : ", ", word(*asked.gpu));
+        line("exclusive", fmt::format("by its own request: the rules would share {}; what no lease holds there counts "
+                                      "against its tenant's limit and is metered",
+                                      rules));
+    }
     line("handover", std::string{word(contract.handover)});
     std::string slo{word(contract.slo)};
     for (std::size_t i = 0; i < contract.sloResources.size(); ++i)

@@ -41,6 +41,15 @@ public:
             json_.member("due", each.due);
             json_.end_object();
         });
+        list("overLimit", played.over_limit, [&](const sched::OverLimit& each) {
+            json_.begin_object();
+            json_.member("tenant", answer_.scene.tenants[each.tenant].name);
+            json_.member("held", each.held);
+            json_.member("kept", each.kept);
+            json_.member("limit", each.limit);
+            json_.member("notPreemptible", each.fixed);
+            json_.end_object();
+        });
         json_.end_object();
         return json_.take();
     }

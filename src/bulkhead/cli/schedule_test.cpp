@@ -103,6 +103,22 @@ TEST(ScheduleCommand, starts_gangs_whole_and_close_together) {
     EXPECT_THAT(said.out, HasSubstr("    - 4 tasks must start together in one rack; the best rack has room for "));
 }
 
+TEST(ScheduleCommand, names_tenants_that_stay_over_a_lowered_limit) {
+    const std::string path = testing::TempDir() + "over-limit.yaml";
+    std::ofstream{path}
+        << "kind: Cluster\ntenants:\n  - {name: research, guarantee: 6, limit: 4}\nnodes:\n  - {name: n1}\n"
+           "jobs:\n  - {name: service, tenant: research, gpus: 6, preemptible: false, on: [n1], ran: 5h}\n"
+           "  - {name: sweep, tenant: research, gpus: 1, on: [n1], ran: 3h}\n";
+    EXPECT_THAT(schedule({"-f", path.c_str()}).out,
+                HasSubstr("\nOver their limit:\n  research leases 6 GPUs, and its limit is 4; work that may not be "
+                          "preempted leases 6\n"));
+    const auto over = json_of({"-f", path.c_str()}).at("overLimit").as_array();
+    ASSERT_EQ(over.size(), 1u);
+    EXPECT_EQ(over.at(0).at("tenant").as_string(), "research");
+    EXPECT_THAT(schedule({"-f", reclaim.c_str()}).out, Not(HasSubstr("Over their limit")));
+    std::filesystem::remove(path);
+}
+
 TEST(ScheduleCommand, keeps_apart_who_may_not_meet) {
     const Said said = schedule({"-f", (examples + "schedule/neighbours.yaml").c_str()});
     EXPECT_THAT(said.out, HasSubstr(" east[1:3g.40gb@0]\n"))

@@ -163,6 +163,20 @@ void print_tenants(std::ostream& out, const ScheduleAnswer& answer) {
     if (!words.empty()) out << fmt::format("\nGPUs held/due: {}\n", fmt::join(words, ", "));
 }
 
+void print_over_limit(std::ostream& out, const ScheduleAnswer& answer) {
+    if (!answer.played.over_limit.empty()) out << "\nOver their limit:\n";
+    for (const sched::OverLimit& each : answer.played.over_limit) {
+        const std::string kept =
+            each.kept > Gpus{} ? fmt::format(" and keeps {} closed to others", print(each.kept)) : "";
+        const std::string fixed =
+            each.fixed > Gpus{} ? fmt::format("; work that may not be preempted leases {}", print(each.fixed)) : "";
+        const bool waits = each.fixed < each.held;
+        out << fmt::format("  {} leases {} GPUs{}, and its limit is {}{}{}\n", answer.scene.tenants[each.tenant].name,
+                           print(each.held), kept, print(each.limit), fixed,
+                           waits ? "; other work of it has not run its minimum time" : "");
+    }
+}
+
 }  // namespace
 
 sched::InTheWay in_the_way(const ScheduleAnswer& answer, const sched::Blocking& blocking) {
@@ -193,6 +207,7 @@ void print_schedule(std::ostream& out, const ScheduleAnswer& answer) {
     print_waiting(out, answer);
     print_refused(out, answer);
     print_tenants(out, answer);
+    print_over_limit(out, answer);
 }
 
 }  // namespace bulkhead::cli

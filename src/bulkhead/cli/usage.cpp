@@ -47,6 +47,7 @@ std::string silicon_text(const Node& line) {
     std::string text = text_at(line, "model");
     if (const std::string profile = text_at(line, "profile"); !profile.empty()) text += " " + profile;
     if (text_at(line, "shared") == "true") text += " shared";
+    if (text_at(line, "exclusive") == "true") text += " exclusive, not leased";
     return text.empty() ? "(correction)" : text;
 }
 

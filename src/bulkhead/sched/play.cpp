@@ -30,6 +30,7 @@ public:
             ++out_.cycles;
             Statement statement = engine_.cycle(now);
             out_.settled = statement.quiet() && statement.reboot.empty();
+            out_.over_limit = statement.over_limit;
             carry_out(std::move(statement));
             if (out_.settled && settings_.cycles == 0) break;
         }

@@ -29,8 +29,9 @@ struct Played {
     std::vector<InCycle<Eviction>> evictions;
     std::vector<InCycle<Move>> moves;
     std::vector<InCycle<NodeNo>> reboots;
-    std::vector<Binding> running;  // all that runs at the end, in the scene's order
-    std::vector<Waiting> waiting;  // likewise, with every reason
+    std::vector<Binding> running;       // all that runs at the end, in the scene's order
+    std::vector<Waiting> waiting;       // likewise, with every reason
+    std::vector<OverLimit> over_limit;  // by the last cycle
     struct Holds {
         Gpus held, due;
     };
