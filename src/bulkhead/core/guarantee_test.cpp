@@ -204,5 +204,24 @@ TEST(Guarantee, a_node_that_cannot_be_rebooted_is_left_to_those_who_used_it) {
     EXPECT_EQ(plane.runs("c2"), c2);
 }
 
+// Three tenants without guarantees and two nodes that no two of them may share. A gang that evicts another with its
+// least size and then starts larger than its tenant's due would be evicted in turn, for ever.
+TEST(Guarantee, elastic_gangs_of_distrusting_tenants_do_not_evict_each_other_in_turn) {
+    Whole plane;
+    for (const char* owner : {"s1", "s2", "s3"}) {
+        ASSERT_TRUE(plane.accepted(
+            Whole::work(std::string{"gang-"} + owner, owner, "count: 1, mechanism: whole", ", tasks: 8, minTasks: 1")));
+        plane.settle(5);
+    }
+    plane.settle(600);
+    const std::size_t leaves = plane.log.size();
+    plane.settle(1200);
+    EXPECT_EQ(plane.log.size(), leaves) << plane.log.back();
+    EXPECT_EQ(plane.runs("gang-s1") + plane.runs("gang-s2") + plane.runs("gang-s3"), 2);
+    EXPECT_TRUE(plane.runs("gang-s3")) << "its tenant had nothing, and the others had more than they were due";
+    EXPECT_EQ(plane.find<GpuLease>(plane.workload("gang-s3").status->lease).spec.tasks, 3)
+        << "8 GPUs that are not guaranteed to another tenant, divided by three";
+}
+
 }  // namespace
 }  // namespace bulkhead

@@ -315,18 +315,43 @@ void Engine::State::begin(JobNo job, std::span<const FleetIndex::Portion> where,
         *out = Binding{.workload = jobs[gang].job.key, .tasks = {fleet.described(jobs[gang].seats)}};
 }
 
+// Where gangs neither grow nor shrink, spare tasks cannot be given back. A gang that others were disturbed for, and
+// that started larger than its tenant's share, would be disturbed in turn by those it took the room from. So while work
+// of others waits it starts within its tenant's due, and within its guarantee while they claim theirs.
+bool Engine::State::keeps_share(JobNo number, std::int64_t tasks) {
+    const RoomClaim* claim = claim_of(number);
+    if (settings.grow || !settings.keep_shares || claim == nullptr || !claim->firm()) return true;
+    const JobRec& rec = jobs[number];
+    const TenantRec& tenant = tenants[rec.job.tenant];
+    bool others_wait = false, others_claim = false;
+    for (const JobNo other : pending) {
+        if (jobs[other].job.tenant == rec.job.tenant) continue;
+        others_wait = true;
+        others_claim = others_claim || may_be_guaranteed(other);
+    }
+    const std::int64_t asked = rec.job.counted(tasks), least = rec.job.counted(rec.fewest());
+    if (others_claim && tenant.has() + least <= tenant.guarantee) return tenant.has() + asked <= tenant.guarantee;
+    return !others_wait ||
+           (tenant.own_will_hold() + asked <= tenant.own_due && std::ranges::all_of(tenant.line, [&](TenantNo holder) {
+                return tenants[holder].will_hold() + asked <= tenants[holder].due;
+            }));
+}
+
 // All its tasks, or as many as are worth running.
 bool Engine::State::place(JobNo job, Instant now, Binding* out) {
     refresh_mix();
     const JobRec& rec = jobs[job];
     std::int64_t most = rec.job.tasks;
     const std::int64_t unit = std::max(rec.job.group, 1);  // no group is halved
-    if (!within_quota(rec.job, most)) {
-        // The most groups that quota allows, beyond the fewest.
+    const auto allows = [&](std::int64_t tasks) {
+        return within_quota(rec.job, tasks) && (tasks <= rec.fewest() || keeps_share(job, tasks));
+    };
+    if (!allows(most)) {
+        // The most groups that quota and share allow, beyond the fewest.
         std::int64_t allowed = 0, refused = (most - rec.fewest() + unit - 1) / unit;
         while (refused - allowed > 1) {
             const std::int64_t middle = (allowed + refused) / 2;
-            (within_quota(rec.job, rec.fewest() + middle * unit) ? allowed : refused) = middle;
+            (allows(rec.fewest() + middle * unit) ? allowed : refused) = middle;
         }
         most = rec.fewest() + allowed * unit;
     }

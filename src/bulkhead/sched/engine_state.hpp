@@ -221,6 +221,7 @@ struct Engine::State {
     void leave(JobNo job, bool clean);                                                             // all its seats
     void begin(JobNo job, std::span<const FleetIndex::Portion> where, Instant now, Binding* out);  // start, and tell
     bool place(JobNo job, Instant now, Binding* out);
+    bool keeps_share(JobNo job, std::int64_t tasks);
     std::vector<FleetIndex::Portion> find_room(JobNo job, std::int32_t tasks);
     Binding described(JobNo job) const;
     void refresh_mix();
