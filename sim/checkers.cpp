@@ -11,7 +11,7 @@ namespace bulkhead::sim {
 
 namespace json = boost::json;
 
-Checkers::Checkers(const std::vector<TenantFacts>& tenants) {
+Checkers::Checkers(const std::vector<TenantFacts>& tenants, Duration bound) : bound_{bound} {
     for (const TenantFacts& tenant : tenants) tenants_[tenant.name] = tenant;
 }
 
@@ -82,6 +82,17 @@ void Checkers::restored(const Memory& memory) {
     billed_ = memory.billed;
     switches_ = memory.switches;
     silences_ = memory.silences;
+    works_.clear();
+    nodes_.clear();
+    limits_.clear();
+    bound_tenants_.clear();
+    for (const auto& [key, body] : rows_) {
+        const Row row{.table = key.first, .key = key.second, .body = body};
+        if (key.first == Table::workload) read_work(row);
+        if (key.first == Table::node) read_node(row);
+        if (key.first == Table::tenant) read_limit(row);
+    }
+    disturbed();
     // What nobody remembers to have counted counts again, if its unit was not used since; the node sees to that.
     std::erase_if(signatures_, [&](const auto& seen) { return seen.second > memory.log_size; });
     restored_fences();
@@ -113,7 +124,11 @@ void Checkers::finished() {
         for (const std::string& payload : said_in_calm_) what += "\n    " + payload;
         violate(7, std::move(what));
     }
-    if (settled) check_rest();
+    if (settled) {
+        check_rest();
+        follow_guarantees();
+        follow_limits();
+    }
     for (const auto& [lease, expected] : usage_expected_)
         if (usage_seen_[lease] != expected)
             violate(8, fmt::format("usage of {} is {}, not {}", lease, usage_seen_[lease], expected));

@@ -34,11 +34,15 @@ struct TenantFacts {
     std::string name;
     std::string domain;            // empty: trusts nobody
     std::int64_t hard_limit = -1;  // in 1/21,000 GPU; -1: none
+    std::int64_t guarantee = 0;    // likewise
+    std::int64_t nodes = 0;        // that the guarantees of its trust domain take up, whole ones
+    bool gives_way = false;        // guaranteed nothing: all its work that runs gives way to guarantees
+    bool never_gives_way = false;  // none of its work may be stopped
 };
 
 class Checkers {
 public:
-    explicit Checkers(const std::vector<TenantFacts>& tenants);
+    explicit Checkers(const std::vector<TenantFacts>& tenants, Duration bound = Duration::hours(1));
 
     void set_time(std::int64_t now_ms) { now_ = now_ms; }
     void trace(std::string what) { trace_ = std::move(what); }  // print whatever mentions it
@@ -70,6 +74,8 @@ public:
     // A node has attacked its own fences, and says what it found in the report of that number.
     void fences_tested(const std::string& node, std::int64_t report, FabricFound found);
     void host_crashed(const std::string& node);
+    // Something went wrong, or an operator did something: what takes a bounded time begins anew.
+    void disturbed();
     void hangs(
         const std::string& node);  // an operation that will never answer; the node waits for it, for hours if need be
 
@@ -89,8 +95,8 @@ public:
 
 private:
     struct LeaseSeen {
-        std::string name, tenant, phase, compliance;
-        std::int64_t gpus = 0, active_at = -1, ended_at = -1;
+        std::string name, tenant, phase, compliance, mechanism;
+        std::int64_t gpus = 0, tasks = 1, active_at = -1, ended_at = -1;
         std::set<std::string> nodes;
         struct Piece {
             std::string node;
@@ -143,6 +149,36 @@ private:
     void check_reset(const std::string& node, const ResetGpu& reset);
     static std::string gpu_name(const std::string& node, std::int64_t gpu);
 
+    // Of guarantees and limits: checkers_guarantees.cpp.
+    struct WorkSeen {
+        std::string name, tenant;
+        std::int64_t units = 0, nodes = 1;  // that it is leased, at most; that it needs, at most
+        bool waits = false;
+        bool plain = false;  // whole GPUs or sevenths of them, of one node, and nothing else
+        std::optional<std::int64_t> claims_since = {};
+    };
+    struct NodeSeen {
+        std::string name;
+        bool open = false;
+    };
+    struct LimitSeen {
+        std::int64_t units = -1;              // -1: none
+        std::int64_t since = 0, kept_at = 0;  // since when it is so much, and when it was last kept
+    };
+    struct Freeing {
+        bool can_be = true;            // nothing is there but work that gives way to every guarantee
+        bool closed_for_good = false;  // work is there that gives way to none, and goes on
+    };
+    void read_work(const Row& row);
+    void read_node(const Row& row);
+    void read_limit(const Row& row);
+    std::set<std::string> unsound_nodes() const;
+    std::map<std::string, Freeing> freeable_nodes() const;
+    void follow_guarantees();
+    void follow_limits();
+    void check_lent(const LeaseSeen& lease);
+    void check_clients(const LeaseSeen& lease);
+
     // Of what is billed: checkers_usage.cpp.
     struct Billed {
         std::int64_t from = 0, to = 0;
@@ -185,6 +221,13 @@ private:
 
     std::string trace_;
     std::int64_t now_ = 0;
+    Duration bound_;
+    std::int64_t restless_until_ = 0, followed_at_ = -1;
+    std::int64_t waiting_claims_ = 0, needed_nodes_ = 0;
+    std::map<std::int64_t, WorkSeen> works_;
+    std::map<std::int64_t, NodeSeen> nodes_;
+    std::map<std::string, LimitSeen> limits_;
+    std::set<std::string> bound_tenants_;  // frozen, or under a legal hold
     std::map<std::string, TenantFacts> tenants_;
     std::map<std::pair<Table, std::int64_t>, std::string> rows_;
     std::vector<Hash> entries_;

@@ -38,6 +38,11 @@ void Checkers::committed(const Batch& batch) {
         if (kind == "draining" || kind == "drain-over" || kind == "leased") read_drain(record);
     }
     check_rows(batch, lease_records, wiped);
+    if (now_ - followed_at_ >= 1000) {
+        followed_at_ = now_;
+        follow_guarantees();
+        follow_limits();
+    }
 }
 
 // A wipe counts by what its node signed: about this unit, as verified, and for once.
@@ -117,6 +122,7 @@ void Checkers::check_rows(const Batch& batch, const std::map<std::string, int>& 
         if (row.table == Table::node && !row.erased) {
             rows_[{row.table, row.key}] = row.body;
             read_fences(row);
+            read_node(row);
         }
     for (const Row& row : batch.rows) {
         if (row.table == Table::lease) {
@@ -133,9 +139,15 @@ void Checkers::check_rows(const Batch& batch, const std::map<std::string, int>& 
             check_usage(json::parse(row.body).as_object());
         } else if (row.table == Table::tenant && !row.erased) {
             read_switch(row);
+            read_limit(row);
         } else if (row.table == Table::gate) {
             check_gate(row, wiped);
         }
+        if (row.table == Table::workload) {
+            say(row.body);
+            read_work(row);
+        }
+        if (row.table == Table::node && row.erased) read_node(row);
         if (row.table == Table::workload && !row.erased) {
             const std::size_t at = row.body.find("\"name\":\"") + 8;
             durable_names_.insert(row.body.substr(at, row.body.find('"', at) - at));
@@ -162,6 +174,8 @@ Checkers::LeaseSeen Checkers::lease_in(const std::string& body) {
     lease.phase = text(status, "phase");
     if (lease.phase.empty()) lease.phase = "active";  // the default is not written
     lease.gpus = gpu_units(status, "gpus");
+    lease.mechanism = text(spec, "mechanism");
+    lease.tasks = number(spec, "tasks", 1);
     lease.compliance = "off";
     if (const json::value* metered = status.if_contains("metered"))
         if (const std::string mode = text(metered->as_object(), "compliance"); !mode.empty()) lease.compliance = mode;
@@ -202,7 +216,11 @@ void Checkers::check_change(std::int64_t key, const LeaseSeen& old, const std::m
         violate(8, fmt::format("lease {} was held for {} and its usage says {}", name, usage_expected_[name],
                                usage_seen_[name]));
     if (from < 1 && (lease.phase == "preparing" || lease.phase == "active")) check_overlap(key, lease);
-    if (from < 1) check_drains(lease);
+    if (from < 1) {
+        check_drains(lease);
+        check_lent(lease);
+        check_clients(lease);
+    }
 }
 
 void Checkers::check_overlap(std::int64_t key, const LeaseSeen& lease) {

@@ -176,6 +176,7 @@ void Checkers::check_neighbours(const std::string& node, const Promised& mine, c
 
 void Checkers::ended(const std::string& node, const NodeModel& model, const Operation& operation, bool ok) {
     follow_burn_in(node, model, operation, ok);
+    if (!ok) disturbed();
     // A start that failed has touched nothing: the model says so at once.
     if (const StartTenant* start = std::get_if<StartTenant>(&operation.what); start != nullptr && !ok) {
         running_[node].erase(start->lease);
@@ -194,6 +195,7 @@ void Checkers::ended(const std::string& node, const NodeModel& model, const Oper
 void Checkers::hangs(const std::string& node) {
     probe("an operation hangs");
     hanging_.insert(node);
+    disturbed();
 }
 
 void Checkers::host_crashed(const std::string& node) {

@@ -37,6 +37,7 @@ std::span<const World::MishapKind> World::mishap_kinds() {
         MishapKind{"gpu drained", &Mishaps::gpu_drained, &World::gpu_drained},
         MishapKind{"memory stuck", &Mishaps::memory_stuck, &World::memory_stuck},
         MishapKind{"fence falls", &Mishaps::fence_falls, &World::fence_falls},
+        MishapKind{"node lost", &Mishaps::node_lost, &World::node_lost},
     };
     return all;
 }
@@ -54,6 +55,7 @@ void World::mishap(std::uint32_t kind) {
     at(about(spec_.mishaps.*it.mean), Happening::mishap, kind);
     const auto node = static_cast<std::uint32_t>(rng_.below(agents_.size()));
     if (!it.name.empty()) fault(std::string{it.name});
+    checkers_.disturbed();
     (this->*it.strike)(node);
 }
 
@@ -101,6 +103,19 @@ void World::host_crash(std::uint32_t node) {
     agents_[node].model.crash_host();
     checkers_.host_crashed(agents_[node].name);
     kill_agent(node);
+}
+
+// Longer than the control plane keeps its leases for it.
+void World::node_lost(std::uint32_t node) {
+    Agent& agent = agents_[node];
+    if (!agent.executor) return;
+    agent.model.crash_host();
+    checkers_.host_crashed(agent.name);
+    agent.executor.reset();
+    ++agent.life;
+    agent.session = 0;
+    agent.welcomed = false;
+    at(rng_.between(400'000, 1'500'000), Happening::agent_starts, node);
 }
 
 void World::gpu_lost(std::uint32_t node) {

@@ -52,6 +52,7 @@ void World::restart_later(std::uint32_t index) {
 void World::start_server(std::uint32_t index, bool restored) {
     Server& server = servers_[index];
     if (server.core) return;
+    checkers_.disturbed();
     auto opened =
         store::Store::open({.path = "bulkhead.db", .vfs = disk_.vfs(), .secret_if_new = std::string(32, 's')});
     const auto again = [&](const Error& error) {
@@ -63,7 +64,8 @@ void World::start_server(std::uint32_t index, bool restored) {
     const auto epoch = server.store->raise_epoch(epoch_floor_);
     if (!epoch) return again(epoch.error());
     epoch_floor_ = std::max(epoch_floor_, *epoch - 1);
-    CoreSettings settings{.restored = restored, .simulated_fleet = true, .planted = spec_.planted};
+    CoreSettings settings{
+        .reboot_within = Duration{300'000}, .restored = restored, .simulated_fleet = true, .planted = spec_.planted};
     settings.secret = server.store->secret();
     const auto position = server.store->position();
     if (!position) return again(position.error());

@@ -50,6 +50,19 @@ TEST(Simulation, the_whole_world_holds_for_one_seed_of_each_kind_of_fault) {
     }
 }
 
+TEST(Simulation, guaranteed_capacity_comes_back_within_the_bound) {
+    std::map<std::string, std::uint64_t> faults, probes;
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+        const RunResult result = run(shortened("guarantees"), seed);
+        EXPECT_TRUE(result.violations.empty()) << words_of(result);
+        for (const auto& [name, count] : result.faults) faults[name] += count;
+        for (const auto& [name, count] : result.probes) probes[name] += count;
+    }
+    for (const char* name : {"node lost", "limit lowered", "node drained"}) EXPECT_GT(faults[name], 0u) << name;
+    for (const char* name : {"a guaranteed claim waited", "a guaranteed claim was served after a reclaim"})
+        EXPECT_GT(probes[name], 0u) << name << ": never";
+}
+
 TEST(Simulation, one_seed_is_one_run) {
     const Spec spec = shortened("small");
     const RunResult a = run(spec, 5), b = run(spec, 5), c = run(spec, 6);
@@ -91,10 +104,114 @@ INSTANTIATE_TEST_SUITE_P(Bugs, Planting,
                                          Plant{Planted::evict_for_nothing, 7, 3},
                                          Plant{Planted::forget_log_entry, 8, 1}, Plant{Planted::ignore_drains, 9, 3},
                                          Plant{Planted::cover_silence, 11, 6, "network"},
-                                         Plant{Planted::draw_blindly, 12, 12}),
+                                         Plant{Planted::draw_blindly, 12, 12},
+                                         Plant{Planted::serve_by_due_alone, 6, 8, "guarantees"},
+                                         Plant{Planted::keep_host_history, 6, 8, "guarantees"},
+                                         Plant{Planted::forget_promises, 6, 8, "guarantees"},
+                                         Plant{Planted::exceed_lowered_limits, 6, 8, "guarantees"},
+                                         Plant{Planted::end_one_job_at_most, 6, 8, "guarantees"},
+                                         Plant{Planted::count_in_thousandths, 6, 8, "guarantees"},
+                                         Plant{Planted::count_mps_workloads, 1, 8, "guarantees"}),
                          [](const testing::TestParamInfo<Plant>& plant) {
-                             return "invariant_" + std::to_string(plant.param.invariant);
+                             return "invariant_" + std::to_string(plant.param.invariant) + "_bug_" +
+                                    std::to_string(static_cast<int>(plant.param.bug));
                          });
+
+// A fleet of two nodes as its rows have it, for the checkers alone.
+struct Rows {
+    Checkers checkers{
+        {{.name = "big", .domain = "", .hard_limit = 84'000, .guarantee = 84'000, .nodes = 1, .never_gives_way = true},
+         {.name = "ant", .domain = "", .gives_way = true}},
+        Duration{600'000}};
+    std::int64_t now = 0;
+    void put(Table table, std::int64_t key, std::string body) {
+        Batch batch;
+        batch.rows.push_back({table, key, std::move(body), false});
+        checkers.set_time(now += 2000);
+        checkers.committed(batch);
+    }
+    void node(std::int64_t key, const std::string& name, bool drained = false) {
+        put(Table::node, key,
+            R"({"metadata":{"name":")" + name + R"("},"spec":{)" + (drained ? R"("unschedulable":true)" : "") +
+                R"(},"status":{"phase":"ready"}})");
+    }
+    void work(std::int64_t key, const std::string& name, const std::string& tenant, const std::string& gpu,
+              const std::string& phase) {
+        put(Table::workload, key,
+            R"({"metadata":{"name":")" + name + R"("},"spec":{"tenant":")" + tenant + R"(","gpu":{)" + gpu +
+                R"(}},"status":{"phase":")" + phase + R"("}})");
+    }
+    void lease(std::int64_t key, const std::string& tenant, const std::string& node) {
+        Batch batch;
+        const std::string name = "lease-" + std::to_string(key);
+        batch.rows.push_back({Table::lease, key,
+                              R"({"metadata":{"name":")" + name + R"("},"spec":{"tenant":")" + tenant +
+                                  R"(","mechanism":"mps","slices":[{"node":")" + node +
+                                  R"(","gpu":0,"share":100}]},"status":{"phase":"active","gpus":0.1,"activeAt":)" +
+                                  R"("2027-01-15T08:00:00Z"}})",
+                              false});
+        checkers.set_time(now += 2000);
+        checkers.committed(batch);
+    }
+    void wait(std::int64_t ms) {  // as time passes something else becomes durable
+        for (std::int64_t step = 0; step < ms; step += 10'000) {
+            now += 8000;
+            node(1, "n1");
+        }
+    }
+    auto seen() const { return std::ranges::count(checkers.violations(), 6, &Violation::invariant); }
+};
+
+TEST(Checking, guaranteed_work_that_waits_longer_than_the_bound_is_seen) {
+    Rows rows;
+    rows.node(1, "n1");
+    rows.lease(10, "ant", "n1");
+    rows.work(20, "train", "big", R"("count":4)", "pending");
+    rows.wait(500'000);
+    EXPECT_EQ(rows.seen(), 0) << "there is time left";
+    rows.checkers.disturbed();
+    rows.wait(500'000);
+    EXPECT_EQ(rows.seen(), 0) << "what goes wrong begins the bound anew";
+    rows.wait(200'000);
+    EXPECT_GT(rows.seen(), 0);
+}
+
+TEST(Checking, work_beyond_a_guarantee_or_without_a_node_that_can_be_freed_may_wait) {
+    {
+        Rows rows;
+        rows.node(1, "n1");
+        rows.lease(10, "ant", "n1");
+        rows.work(20, "train", "big", R"("count":5)", "pending");
+        rows.wait(2'000'000);
+        EXPECT_EQ(rows.seen(), 0) << "it is guaranteed four";
+    }
+    {
+        Rows rows;
+        rows.node(1, "n1");
+        rows.lease(10, "big", "n1");
+        rows.work(20, "train", "big", R"("count":3)", "pending");
+        rows.wait(2'000'000);
+        EXPECT_EQ(rows.seen(), 0) << "its guarantee takes up one node, and it has one";
+    }
+    {
+        Rows rows;
+        rows.node(1, "n1", true);
+        rows.work(20, "train", "big", R"("count":4)", "pending");
+        rows.now += 2'000'000;
+        rows.node(1, "n1", true);
+        EXPECT_EQ(rows.seen(), 0) << "the node is drained";
+    }
+}
+
+TEST(Checking, work_that_starts_where_a_waiting_claim_would_end_it_is_seen) {
+    Rows rows;
+    rows.node(1, "n1");
+    rows.work(20, "train", "big", R"("count":4)", "pending");
+    rows.wait(30'000);
+    EXPECT_EQ(rows.seen(), 0);
+    rows.lease(11, "ant", "n1");
+    EXPECT_EQ(rows.seen(), 1);
+}
 
 TEST(Checking, a_fence_that_fell_and_was_forgotten_is_seen) {
     Checkers checkers{{}};

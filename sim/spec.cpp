@@ -26,6 +26,7 @@ constexpr Mishaps everything{
     .start_fails = minutes(15),
     .stop_fails = minutes(15),
     .partition = minutes(15),
+    .node_lost = minutes(120),
     .slow_node = minutes(20),
     .lost = 2,
     .duplicated = 10,
@@ -62,6 +63,21 @@ constexpr Mishaps restores{.server_killed = minutes(30),
                            .gpu_drained = minutes(5),
                            .fence_falls = minutes(5)};
 
+// Few faults, so that between two of them a claim has the time to be served.
+constexpr Mishaps now_and_then{.server_killed = minutes(180),
+                               .agent_killed = minutes(120),
+                               .host_crash = minutes(240),
+                               .gpu_lost = minutes(240),
+                               .gpu_drained = minutes(240),
+                               .wipe_fails = minutes(180),
+                               .start_fails = minutes(240),
+                               .stop_fails = minutes(240),
+                               .partition = minutes(180),
+                               .node_lost = minutes(240),
+                               .lost = 1,
+                               .duplicated = 5,
+                               .delayed = 10};
+
 constexpr std::array all_specs{
     Spec{.name = "default", .about = "32 nodes of 8 GPUs, churn, and every fault there is", .mishaps = everything},
     Spec{.name = "calm", .about = "churn, and nothing goes wrong", .mishaps = {}},
@@ -79,6 +95,16 @@ constexpr std::array all_specs{
          .run_for = Duration{300'000},
          .between_operators = Duration{600'000},
          .mishaps = everything},
+    Spec{.name = "guarantees",
+         .about = "four nodes that small work closes, and tenants who claim what they are guaranteed",
+         .nodes = 4,
+         .gpus = 4,
+         .between_submits = Duration{20'000},
+         .run_for = Duration{420'000},
+         .between_operators = Duration{1'800'000},
+         .bound = minutes(7),
+         .claims = true,
+         .mishaps = now_and_then},
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Mishaps {
     Duration wipe_fails{}, wipe_lies{}, wipe_hangs{};
     Duration start_fails{}, stop_fails{};
     Duration partition{};  // some nodes cannot reach the server for a while
+    Duration node_lost{};  // a node is dead for longer than its leases are kept
     Duration slow_node{};
     // Of a thousand messages:
     std::uint64_t lost = 0, duplicated = 0, delayed = 0, reordered = 0;
@@ -45,7 +46,10 @@ struct Spec {
     Duration calm = Duration::hours(3);  // at the end: no input, no faults; everything must settle
     Duration between_submits{20'000};
     Duration run_for{1'500'000};            // mean
-    Duration between_operators{1'800'000};  // drain, freeze, hold
+    Duration between_operators{1'800'000};  // drain, freeze, hold, a lower limit
+    // Within which guaranteed capacity comes back while nothing goes wrong (invariant 6); faults restart it.
+    Duration bound = Duration::hours(1);
+    bool claims = false;  // tenants that are guaranteed any ask for all of it, again and again, and for nothing else
     Mishaps mishaps;
     Planted planted = Planted::none;
 };

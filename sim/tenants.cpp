@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace bulkhead::sim {
 
@@ -12,37 +13,64 @@ namespace {
 struct Person {
     std::string name, tenant_class, domain;
     std::uint32_t guarantee_of = 0;  // one in so many GPUs; 0: none
+    bool crumbs = false;             // asks for small parts of GPUs only
 };
 
-const std::array<Person, 8>& people() {
-    static const std::array<Person, 8> all{
+const std::array<Person, 10>& people() {
+    static const std::array<Person, 10> all{
         Person{"aurora", "frontier-training", "", 8},
         Person{"bank", "slo-serving", "", 16},
         Person{"shop", "slo-serving", "", 16},
         Person{"vision", "research", "lab", 0},
-        Person{"speech", "research", "lab", 0},
+        Person{"speech", "research", "lab", 16},
         Person{"solo", "research", "", 0},
         Person{"nightly", "batch", "", 0},
         Person{"crowd", "batch", "", 0},
+        Person{"ant", "batch", "", 0, true},
+        Person{"bee", "batch", "", 0, true},
     };
     return all;
 }
 
-// Tenants that distrust each other need a node each for what they are guaranteed: in a fleet of two nodes the shop has
-// no guarantee.
-std::int64_t guarantee(const Person& person, std::uint32_t gpus) {
-    if (gpus < 24 && person.name == "shop") return 0;
-    return person.guarantee_of == 0 ? 0 : std::max<std::int64_t>(gpus / person.guarantee_of, 1);
+bool is_hard(const Person& person) {
+    return person.tenant_class == "frontier-training" || person.tenant_class == "slo-serving";
 }
+
+// What four nodes or more can keep at once: a node for each trust domain that is guaranteed anything. On fewer, the
+// bank and the shop trust each other, and the laboratory is guaranteed nothing.
+std::string domain_of(const Person& person, std::uint32_t nodes) {
+    return nodes < 4 && person.tenant_class == "slo-serving" ? "trade" : person.domain;
+}
+
+std::int64_t guarantee(const Person& person, std::uint32_t nodes, std::uint32_t gpus) {
+    if (person.guarantee_of == 0 || (nodes < 4 && !is_hard(person))) return 0;
+    const std::int64_t least = person.tenant_class == "frontier-training" ? gpus : 1;
+    return std::max<std::int64_t>(nodes * gpus / person.guarantee_of, least);
+}
+
+constexpr std::int64_t unit = gpu_unit;  // one GPU, as quota counts it
 
 const Instant long_ago{1'700'000'000'000};
 
 }  // namespace
 
-std::vector<TenantFacts> tenant_facts(std::uint32_t gpus) {
+std::vector<TenantFacts> tenant_facts(std::uint32_t nodes, std::uint32_t gpus) {
     std::vector<TenantFacts> facts;
-    for (const Person& person : people())
-        facts.push_back({person.name, person.domain, person.guarantee_of == 0 ? -1 : 21'000 * guarantee(person, gpus)});
+    for (const Person& person : people()) {
+        const std::int64_t guaranteed = unit * guarantee(person, nodes, gpus);
+        const std::string domain = domain_of(person, nodes);
+        std::int64_t together = 0;
+        for (const Person& other : people())
+            if (&other == &person || (!domain.empty() && domain_of(other, nodes) == domain))
+                together += guarantee(other, nodes, gpus);
+        facts.push_back({.name = person.name,
+                         .domain = domain,
+                         .hard_limit = is_hard(person) ? guaranteed : -1,
+                         .guarantee = guaranteed,
+                         .nodes = (together + gpus - 1) / gpus,
+                         .gives_way = guaranteed == 0,
+                         .never_gives_way = is_hard(person)});
+    }
     return facts;
 }
 
@@ -53,7 +81,7 @@ std::vector<PriceFacts> price_facts() {
             {later, 15, {{"", 2'999'999'999}, {"1g.10gb", 410'000'003}, {"2g.20gb", 800'000'000}}}};
 }
 
-std::vector<AnyObject> declared_objects(std::uint32_t) {
+std::vector<AnyObject> declared_objects() {
     FleetPolicy policy;
     policy.metadata.name = "fleet";
     policy.spec.threatModel = ThreatModel::internal;
@@ -78,31 +106,79 @@ std::vector<AnyObject> declared_objects(std::uint32_t) {
     return {policy};
 }
 
-std::vector<AnyObject> declared_tenants(std::uint32_t gpus) {
-    std::vector<AnyObject> all;
-    FleetPolicy policy = std::get<FleetPolicy>(declared_objects(gpus).front());
-    policy.spec.trustDomains = {{"lab", {"vision", "speech"}}};
-    for (const Person& person : people()) {
-        Tenant tenant;
-        tenant.metadata.name = person.name;
-        tenant.spec.tenantClass = person.tenant_class;
-        tenant.spec.quota.guarantee = Gpus::whole(guarantee(person, gpus));
-        tenant.spec.priorityGrant = 100;
-        if (!person.domain.empty()) {
-            tenant.spec.trustDomain = DomainMembership{person.domain, Consent{"head", long_ago}};
-            tenant.spec.accepts = {{Risk::shared_fault_domain, "head", long_ago},
-                                   {Risk::shared_nvlink, "head", long_ago}};
-        }
-        all.emplace_back(tenant);
+namespace {
+
+Tenant declared(const Person& person, std::uint32_t nodes, std::uint32_t gpus) {
+    Tenant tenant;
+    tenant.metadata.name = person.name;
+    tenant.spec.tenantClass = person.tenant_class;
+    tenant.spec.quota.guarantee = Gpus::whole(guarantee(person, nodes, gpus));
+    tenant.spec.priorityGrant = 100;
+    // What is lent to it may run for a while.
+    if (person.name == "nightly") tenant.spec.quota.reclaimMinRuntime = Duration{120'000};
+    if (const std::string domain = domain_of(person, nodes); !domain.empty()) {
+        tenant.spec.trustDomain = DomainMembership{domain, Consent{"head", long_ago}};
+        tenant.spec.accepts = {{Risk::shared_fault_domain, "head", long_ago}, {Risk::shared_nvlink, "head", long_ago}};
     }
+    return tenant;
+}
+
+}  // namespace
+
+std::vector<AnyObject> declared_tenants(std::uint32_t nodes, std::uint32_t gpus) {
+    std::vector<AnyObject> all;
+    FleetPolicy policy = std::get<FleetPolicy>(declared_objects().front());
+    std::map<std::string, std::vector<std::string>> domains;
+    for (const Person& person : people()) {
+        if (const std::string domain = domain_of(person, nodes); !domain.empty())
+            domains[domain].push_back(person.name);
+        all.emplace_back(declared(person, nodes, gpus));
+    }
+    for (const auto& [name, members] : domains) policy.spec.trustDomains.push_back({name, members});
     all.emplace_back(policy);
     return all;
 }
 
+Tenant limited_tenant(const std::string& name, std::optional<Gpus> limit) {
+    Tenant tenant = declared(*std::ranges::find(people(), name, &Person::name), 0, 0);
+    tenant.spec.quota.limit = limit;
+    return tenant;
+}
+
 const std::string& tenant_name(Rng& rng) { return people()[rng.below(people().size())].name; }
 
-GpuWorkload random_workload(Rng& rng, std::uint64_t number) {
-    const Person& person = people()[rng.below(people().size())];
+GpuWorkload random_claim(Rng& rng, std::uint64_t number, std::uint32_t nodes, std::uint32_t gpus) {
+    const Person* person = nullptr;
+    while (person == nullptr || guarantee(*person, nodes, gpus) == 0) person = &people()[rng.below(people().size())];
+    GpuWorkload workload;
+    workload.metadata.name = fmt::format("w{}", number);
+    workload.spec.tenant = person->name;
+    const std::int64_t whole = guarantee(*person, nodes, gpus);
+    if (person->tenant_class == "slo-serving") {  // sevenths of GPUs
+        workload.spec.gpu.profile = "1g.10gb";
+        workload.spec.tasks = 7 * whole;
+    } else {
+        workload.spec.gpu.count = whole;
+        if (person->tenant_class == "research") workload.spec.gpu.mechanism = Mechanism::whole;
+    }
+    return workload;
+}
+
+GpuWorkload elastic_gang(const std::string& tenant, std::uint64_t number, std::int64_t tasks) {
+    GpuWorkload workload;
+    workload.metadata.name = fmt::format("w{}", number);
+    workload.spec.tenant = tenant;
+    workload.spec.tasks = tasks;
+    workload.spec.minTasks = 1;
+    workload.spec.gpu.count = 1;
+    workload.spec.gpu.mechanism = Mechanism::whole;
+    return workload;
+}
+
+GpuWorkload random_workload(Rng& rng, std::uint64_t number, std::uint32_t gpus, bool without_guarantee) {
+    std::size_t drawn = rng.below(people().size());
+    while (without_guarantee && people()[drawn].guarantee_of != 0) drawn = rng.below(people().size());
+    const Person& person = people()[drawn];
     GpuWorkload workload;
     workload.metadata.name = fmt::format("w{}", number);
     GpuWorkloadSpec& spec = workload.spec;
@@ -115,6 +191,11 @@ GpuWorkload random_workload(Rng& rng, std::uint64_t number) {
     spec.tasks = rng.between(1, 3);
     if (person.tenant_class == "frontier-training") {
         spec.gpu.count = std::int64_t{1} << rng.below(4);
+        // Guaranteed work that one node can hold: what invariant 6 follows to its start.
+        if (rng.chance(500)) {
+            spec.tasks = 1;
+            spec.gpu.count = std::min<std::int64_t>(spec.gpu.count.value_or(1), gpus);
+        }
         if (rng.chance(300)) spec.topology.within = TopologyLevel::leaf;
     } else if (person.tenant_class == "slo-serving") {
         profile();
@@ -124,9 +205,10 @@ GpuWorkload random_workload(Rng& rng, std::uint64_t number) {
             spec.network.reserved = true;
         }
     } else if (person.tenant_class == "research") {
+        spec.preemptible = rng.chance(700);
         switch (rng.below(3)) {
             case 0:
-                spec.gpu.fraction = Gpus{rng.chance(500) ? 250 : 500};
+                spec.gpu.fraction = Gpus::of_thousandths(rng.chance(500) ? 250 : 500);
                 break;
             case 1:
                 profile();
@@ -136,13 +218,24 @@ GpuWorkload random_workload(Rng& rng, std::uint64_t number) {
                 spec.gpu.count = 1;
                 spec.gpu.mechanism = Mechanism::whole;
         }
+    } else if (person.crumbs) {
+        spec.gpu.fraction = Gpus::of_thousandths(100);
+        // Half as many clients as one MPS server takes.
+        if (rng.chance(200)) {
+            spec.gpu.fraction = Gpus::of_thousandths(10);
+            spec.gpu.mechanism = Mechanism::mps;
+            spec.tasks = 24 + rng.between(0, 6);
+        } else {
+            spec.tasks = 1;
+        }
     } else {
         spec.tasks = rng.between(1, 6);
+        if (rng.chance(without_guarantee ? 800 : 400)) spec.minTasks = rng.between(1, spec.tasks);
         spec.gpu.count = rng.between(1, 2);
         spec.gpu.mechanism = Mechanism::whole;
     }
-    if (rng.chance(200)) spec.network.rdma = true;
-    if (rng.chance(200)) spec.storage.localNvme = ByteSize{std::int64_t{100} << 30};
+    if (rng.chance(person.crumbs ? 20 : 200)) spec.network.rdma = true;
+    if (rng.chance(person.crumbs ? 20 : 200)) spec.storage.localNvme = ByteSize{std::int64_t{100} << 30};
     if (rng.chance(50)) {  // what nobody may have
         spec.priority = 1000;
     }

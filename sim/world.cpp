@@ -9,7 +9,7 @@
 namespace bulkhead::sim {
 
 World::World(const Spec& spec, std::uint64_t seed, const std::string& trace)
-    : spec_{spec}, rng_{seed}, checkers_{tenant_facts(spec.nodes * spec.gpus)} {
+    : spec_{spec}, rng_{seed}, checkers_{tenant_facts(spec.nodes, spec.gpus), spec.bound} {
     result_.seed = seed;
     checkers_.trace(trace);
     Disk::seed_sqlite(static_cast<std::uint32_t>(rng_.next()));
@@ -90,15 +90,19 @@ void World::happen(const Item& item) {
         case Happening::mishap:
             return mishap(item.who);
         case Happening::heal_disk:
+            checkers_.disturbed();
             disk_.heal();
             return;
         case Happening::heal_partition:
+            checkers_.disturbed();
             agents_[item.who].cut_off = false;
             return;
         case Happening::heal_node:
+            checkers_.disturbed();
             agents_[item.who].model.set_slowness(1000);
             return;
         case Happening::undo:
+            checkers_.disturbed();
             return command(undo_.take(item.argument), {Asked::What::other, {}});
         case Happening::calm:
             return begin_calm();
@@ -106,6 +110,7 @@ void World::happen(const Item& item) {
 }
 
 void World::begin_calm() {
+    checkers_.disturbed();
     if (++calms_ == 2) return checkers_.calm_began();
     at((spec_.calm.ms * 2) / 3, Happening::calm);
     disk_.heal();
@@ -116,6 +121,7 @@ void World::begin_calm() {
     }
     for (Server& server : servers_) server.skew = 0;
     if (leader() == nullptr) at(30'000, Happening::server_starts, 0);
+    if (spec_.claims) last_input();
     // One last round of repairs while things come to rest; then the checkers expect silence.
     at(600'000, Happening::repair);
 }

@@ -145,6 +145,8 @@ private:
     void command(Asking what, Asked asked);
     void enrol_everything(std::uint32_t index);
     void submit();
+    void claim();
+    void last_input();
     void forget(const std::string& name);
     void answered(const Answer& answer);
     void operate();
@@ -164,6 +166,7 @@ private:
     void disk_fails(std::uint32_t);
     void clock_step(std::uint32_t);
     void host_crash(std::uint32_t node);
+    void node_lost(std::uint32_t node);
     void gpu_lost(std::uint32_t node);
     void gpu_drained(std::uint32_t node);
     void memory_stuck(std::uint32_t node);
@@ -197,6 +200,11 @@ private:
     Parcels<Asking> undo_;
     std::map<std::uint64_t, Asked> asked_;
     std::set<std::string> gone_, wanted_gone_;
+    struct Claim {
+        std::string name;
+        std::int64_t at = 0;
+    };
+    std::map<std::string, Claim> claims_;  // by tenant, the last one
     std::optional<Backup> backup_;
     bool enrolled_ = false;
     std::vector<AnyObject> late_tenants_;

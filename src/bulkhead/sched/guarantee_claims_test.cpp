@@ -75,6 +75,41 @@ TEST(GuaranteeClaims, take_room_that_other_work_had_reserved) {
     EXPECT_TRUE(play.last.evict.empty());
 }
 
+TEST(GuaranteeClaims, evict_work_beside_which_other_work_had_reserved_room) {
+    Play play;
+    play.tenants({team("batch"), team("owner", 8)});
+    play.node({.name = "n1"});
+    play.run({.name = "v", .tenant = 0, .gpus = 4, .duration = Duration::hours(2)});
+    play.submit({.name = "gang", .tenant = 0, .gpus = 4, .tasks = 2});
+    play.later(Duration::hours(1));
+    play.cycle();
+    ASSERT_TRUE(play.waits_for("gang", "wait.kept"));
+    play.submit({.name = "c", .tenant = 1, .gpus = 8});
+    play.cycle();
+    EXPECT_EQ(play.evicted(), (Names{"v"}));
+    play.stop_evicted();
+    play.settle();
+    EXPECT_TRUE(play.runs("c"));
+}
+
+// Room is being wiped and kept for work that is not guaranteed; a guarantee claim takes it, and nothing is evicted
+// twice.
+TEST(GuaranteeClaims, take_room_that_is_being_freed_for_work_without_a_guarantee) {
+    Play play;
+    play.tenants({team("a"), team("b"), team("owner", 8)});
+    play.node({.name = "n1"});
+    play.run({.name = "v", .tenant = 0, .gpus = 8});
+    play.later(Duration::hours(1));
+    play.submit({.name = "fair", .tenant = 1, .gpus = 4});
+    play.cycle();
+    ASSERT_EQ(play.evicted(), (Names{"v"}));
+    play.submit({.name = "c", .tenant = 2, .gpus = 8});
+    play.engine.stopped(play.jobs.at("v"));
+    play.settle();
+    EXPECT_TRUE(play.runs("c"));
+    EXPECT_FALSE(play.runs("fair"));
+}
+
 TEST(GuaranteeClaims, a_lowered_guarantee_ends_the_reservation) {
     Play play;
     std::vector<TenantFacts> facts{team("batch"), team("owner", 8)};
