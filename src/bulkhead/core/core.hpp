@@ -31,7 +31,6 @@ enum class Planted : std::uint8_t {
     serve_by_due_alone,     // 6: a guarantee is no claim; only work above its due gives way
     count_mps_workloads,    // 1: an MPS server's clients are counted once for each workload
     end_one_job_at_most,    // 6: a claim is served only where one job is in its way
-    exceed_shares,          // 7: a gang that others were evicted for starts with all its tasks, and is evicted in turn
     count_in_thousandths,   // 6: a seventh of a GPU counts as 0.143
 };
 

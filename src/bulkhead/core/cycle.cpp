@@ -357,12 +357,6 @@ constexpr sched::EngineSettings engine_settings{.stale_grace = Duration::days(36
                                                 .grow = false,
                                                 .wipes = true};
 
-sched::EngineSettings settings_for(const Core::State& state) {
-    sched::EngineSettings settings = engine_settings;
-    if (state.settings.planted == Planted::exceed_shares) settings.keep_shares = false;
-    return settings;
-}
-
 // A model of a node takes work and runs nothing: a command goes where commands run, if it may go to any such node.
 std::vector<std::string> nodes_for(const Core::State& state, const WorkloadRun& workload) {
     std::vector<std::string> names = workload.contract->nodes;
@@ -475,7 +469,7 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
     const std::set<Key> may_move{movable.begin(), movable.end()};
     age_usage(state, turn.now, engine_settings.half_life);
     state.asked.reset();
-    sched::Engine engine{settings_for(state)};
+    sched::Engine engine{engine_settings};
     engine.set_tenants(tenant_facts(state));
     std::map<Key, sched::JobNo> by_lease, by_workload;
     const auto submit = [&](const WorkloadRun& workload, sched::TenantNo tenant, const sched::TaskNeed& need,

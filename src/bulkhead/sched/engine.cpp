@@ -320,7 +320,7 @@ void Engine::State::begin(JobNo job, std::span<const FleetIndex::Portion> where,
 // of others waits it starts within its tenant's due, and within its guarantee while they claim theirs.
 bool Engine::State::keeps_share(JobNo number, std::int64_t tasks) {
     const RoomClaim* claim = claim_of(number);
-    if (settings.grow || !settings.keep_shares || claim == nullptr || !claim->firm()) return true;
+    if (settings.grow || claim == nullptr || !claim->firm()) return true;
     const JobRec& rec = jobs[number];
     const TenantRec& tenant = tenants[rec.job.tenant];
     bool others_wait = false, others_claim = false;

@@ -37,8 +37,6 @@ struct EngineSettings {
     int moves = 4;                              // the most gangs that are moved for one claimant
     int disruptions = 16;                       // the most claimants for whom others are disturbed in one cycle
     bool grow = true;                           // elastic gangs get more tasks while there is room
-    // Of gangs that cannot grow: one that others were disturbed for starts within its tenant's share while others wait.
-    bool keep_shares = true;
     bool wipes = false;  // what a task leaves is dirty until the caller says otherwise; else it is free at once
     // A task on the host kernel makes its tenant a user of that kernel until the caller says that the node was
     // rebooted. Else the users of a kernel are those that the node was added with.
