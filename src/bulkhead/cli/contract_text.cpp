@@ -93,7 +93,7 @@ void print_list(std::ostream& out, const char* title, const std::vector<std::str
 
 // "16 GPUs", "2 nodes (16 GPUs)".
 std::string guaranteed_of(const Contract& contract) {
-    const std::string gpus = fmt::format("{} GPUs", print(contract.guarantee));
+    std::string gpus = fmt::format("{} GPUs", print(contract.guarantee));
     if (contract.guaranteed.empty() || contract.guaranteed.ends_with("GPU") || contract.guaranteed == gpus) return gpus;
     return fmt::format("{} ({})", contract.guaranteed, gpus);
 }

@@ -73,6 +73,7 @@ void Engine::State::say_moved(JobNo job, JobNo claimant, const Binding& from, Bi
 // The jobs that a plan moves go where it says: the trial has shown that they fit.
 void Engine::State::relocate(JobNo claimant, const Plan& plan, Instant now, Statement& statement) {
     std::vector<Binding> before;
+    before.reserve(plan.moves.size());
     for (const Relocation& moved : plan.moves) before.push_back(described(moved.job));
     for (const Relocation& moved : plan.moves) lift_job(moved.job, !settings.wipes);
     for (const Relocation& moved : plan.moves)

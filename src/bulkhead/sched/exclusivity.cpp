@@ -204,6 +204,7 @@ bool Engine::State::limits_allow(JobNo number, std::span<const FleetIndex::Porti
         tasks += portion.tasks;
         count(portion.node, -1);
         std::vector<SeatNo> tried;
+        tried.reserve(static_cast<std::size_t>(portion.tasks));
         for (std::int32_t i = 0; i < portion.tasks; ++i) tried.push_back(fleet.take(portion.node, job, number));
         count(portion.node, 1);
         for (const SeatNo seat : tried) fleet.release(seat, true);
