@@ -14,7 +14,7 @@ namespace {
 
 // Looks at one node in one state, and lists of places for jobs that move. A search among few jobs on few nodes always
 // ends by itself.
-constexpr std::int64_t looks_allowed = 100'000;
+constexpr std::int64_t looks_allowed = 20'000;
 constexpr std::int64_t looks_for_few = std::int64_t{1} << 40;
 constexpr std::size_t always_exact_nodes = 4, always_exact_jobs = 8;
 constexpr std::size_t compare_keys_up_to = 10;  // candidates; beyond, the first of equal plans is taken

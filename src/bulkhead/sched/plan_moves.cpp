@@ -7,7 +7,7 @@ namespace bulkhead::sched {
 
 namespace {
 
-constexpr std::int64_t copy_costs = 100;  // looks
+constexpr std::int64_t copy_costs = 200;  // looks
 
 // Groups of a gang are whole in each domain.
 bool keeps_groups(const FleetIndex& around, const Job& job, std::span<const SeatNo> taken) {
