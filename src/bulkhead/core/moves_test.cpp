@@ -243,7 +243,7 @@ TEST(Moves, a_new_process_in_the_middle_of_a_move_ends_in_the_same_places) {
     EXPECT_EQ(plane.log.size(), leaves) << "nothing moves any more";
 }
 
-// The claimant needs none of the GPUs that the moved work holds, but nobody else may be on its node.
+// The claimant needs none of the GPUs that the moved work holds, but no other tenant may be on its node.
 TEST(Moves, nothing_is_bound_beside_work_that_has_not_left_yet) {
     Scattered plane;
     plane.holds_back = is_stop;

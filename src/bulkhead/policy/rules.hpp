@@ -25,8 +25,8 @@ EnumSet<Capability> capabilities_for(const Ask& ask);
 PeerTrust instance_sharing(const Ask& ask);
 
 // The least trusted tenant that can in fact come onto the same node, or the same GPU, under an accepted ask. A tenant
-// without a trust domain (`in_domain` is false) shares nothing with its domain, and nobody joins an MPS server or a
-// whole GPU.
+// without a trust domain (`in_domain` is false) shares nothing with its domain, and no other tenant joins an MPS server
+// or a whole GPU.
 struct Neighbourhood {
     PeerTrust node = PeerTrust::same_tenant, gpu = PeerTrust::same_tenant;
 };

@@ -158,8 +158,7 @@ std::optional<FleetIndex::Entry> FleetIndex::entry(StateNo number, const Shape& 
     if (!choice) return std::nullopt;
     // Work that would close an empty node to others goes to a node that its trust domain has closed already, if any
     // has room: an empty node serves every domain.
-    const bool closes = shape.need.on_host_kernel || shape.need.sharing.node != PeerTrust::distrusting;
-    const bool opens_another = several_domains_ && closes && state.residents.empty();
+    const bool opens_another = several_domains_ && closes_node(shape) && state.residents.empty();
     const std::int64_t good = std::clamp(choice->good, -most_good, most_good) - (opens_another ? 4 * most_good : 0);
     return Entry{.good = good * (1 << 20) + choice->fullness,
                  .tie = -(state.cpu << 24) - (state.memory >> 30),

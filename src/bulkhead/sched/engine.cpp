@@ -364,8 +364,10 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
         most = std::min(most, fleet.most(rec.job));
         if (most >= rec.fewest()) where = room_for(most);
     }
-    if (keeping && !where.empty() && !limits_allow(job, where))
+    if (keeping && !where.empty() && !limits_allow(job, where)) {
         where = room_within_limits(job, static_cast<std::int32_t>(most));
+        if (!stays_entitled(rec.job, where)) where.clear();
+    }
     if (where.empty()) return false;
     begin(job, where, now, out);
     return true;

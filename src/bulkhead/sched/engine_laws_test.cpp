@@ -306,9 +306,7 @@ TEST(EngineLaws, a_single_task_gets_the_best_of_all_nodes) {
             if (!chosen) continue;
             ASSERT_EQ(index.standing(*chosen, shape, job.tenant), best) << "step " << step;
             // An empty node is not closed while a node that is in use would do.
-            const TaskNeed& need = index.shape(shape).need;
-            const bool closes = need.on_host_kernel || need.sharing.node != PeerTrust::distrusting;
-            for (NodeNo n = 0; closes && index.residents(*chosen).empty() && n < machines; ++n)
+            for (NodeNo n = 0; index.closes_node(shape) && index.residents(*chosen).empty() && n < machines; ++n)
                 ASSERT_TRUE(index.residents(n).empty() || index.capacity(n, shape, job.tenant) == 0) << "step " << step;
             seats.push_back(index.take(*chosen, job, 0));
         }

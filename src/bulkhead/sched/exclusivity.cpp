@@ -255,7 +255,7 @@ std::optional<Reason> Engine::State::keeps_over_limit(const Job& job, std::int64
     return std::nullopt;
 }
 
-// What is kept is given up by ending the work that keeps it, whoever shares the node with it. Jobs that keep the same
+// What is kept is given up by ending the work that keeps it; other work on the node stays. Jobs that keep the same
 // node go together: while one of them is left, all of the node stays kept.
 void Engine::State::give_up_kept(TenantNo limited, std::int64_t most, Statement& statement, Instant now) {
     const auto below = [&](TenantNo tenant) {

@@ -193,6 +193,11 @@ public:
     // For so many tasks with this room on these nodes: which; empty: it is not enough.
     std::vector<Portion> arrange(const Job& job, std::int32_t tasks, std::vector<Portion>& room) const;
     std::int64_t whole_gpus(ShapeNo shape) const { return whole_gpus_of(shapes_[shape]); }
+    // A task of the shape keeps distrusting strangers away from its node.
+    bool closes_node(ShapeNo shape) const { return closes_node(shapes_[shape]); }
+    static bool closes_node(const Shape& shape) {
+        return shape.need.on_host_kernel || shape.need.sharing.node != PeerTrust::distrusting;
+    }
     std::int64_t whole(NodeNo node) const { return nodes_[node].whole; }
     std::size_t domain_count(TopologyLevel level) const;
     std::uint32_t domain_of(NodeNo node, TopologyLevel level) const;

@@ -60,15 +60,20 @@ TEST(GuaranteeClaims, no_short_job_is_backfilled_into_their_place) {
     EXPECT_FALSE(play.runs("short"));
 }
 
-TEST(GuaranteeClaims, take_room_that_other_work_had_reserved) {
-    Play play;
-    play.tenants({team("batch"), team("owner", 4)});
+// Half of n1 runs v; the other half is reserved for a gang that needs both halves. `guarantee` is the owner's.
+void reserve_the_rest_of_a_node(Play& play, std::int64_t guarantee) {
+    play.tenants({team("batch"), team("owner", guarantee)});
     play.node({.name = "n1"});
     play.run({.name = "v", .tenant = 0, .gpus = 4, .duration = Duration::hours(2)});
     play.submit({.name = "gang", .tenant = 0, .gpus = 4, .tasks = 2});
     play.later(Duration::hours(1));
     play.cycle();
     ASSERT_TRUE(play.waits_for("gang", "wait.kept"));
+}
+
+TEST(GuaranteeClaims, take_room_that_other_work_had_reserved) {
+    Play play;
+    ASSERT_NO_FATAL_FAILURE(reserve_the_rest_of_a_node(play, 4));
     play.submit({.name = "c", .tenant = 1, .gpus = 4});
     play.cycle();
     EXPECT_TRUE(play.runs("c"));
@@ -77,13 +82,7 @@ TEST(GuaranteeClaims, take_room_that_other_work_had_reserved) {
 
 TEST(GuaranteeClaims, evict_work_beside_which_other_work_had_reserved_room) {
     Play play;
-    play.tenants({team("batch"), team("owner", 8)});
-    play.node({.name = "n1"});
-    play.run({.name = "v", .tenant = 0, .gpus = 4, .duration = Duration::hours(2)});
-    play.submit({.name = "gang", .tenant = 0, .gpus = 4, .tasks = 2});
-    play.later(Duration::hours(1));
-    play.cycle();
-    ASSERT_TRUE(play.waits_for("gang", "wait.kept"));
+    ASSERT_NO_FATAL_FAILURE(reserve_the_rest_of_a_node(play, 8));
     play.submit({.name = "c", .tenant = 1, .gpus = 8});
     play.cycle();
     EXPECT_EQ(play.evicted(), (Names{"v"}));

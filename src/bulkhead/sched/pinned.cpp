@@ -69,8 +69,8 @@ std::int64_t Engine::State::uncovered(std::uint64_t domain, std::span<const Node
             if (const auto need = needs.find(fixed->domain); need != needs.end()) need->second -= gpus;
             if (out != nullptr) out->nodes[fixed->domain].push_back(node);
         }
-        if (out != nullptr && !fixed->shared && fixed->closed) {
-            out->gpus[fixed->domain] += gpus;
+        if (!fixed->shared && (fixed->closed || out == nullptr)) {
+            if (out != nullptr) out->gpus[fixed->domain] += gpus;
             continue;
         }
         // Each domain has what its own work leases there.
@@ -96,7 +96,6 @@ std::int64_t Engine::State::uncovered(std::uint64_t domain, std::span<const Node
                 const std::int64_t nodes =
                     std::clamp<std::int64_t>(left / std::max<std::int64_t>(chosen->first, 1), 1, chosen->second);
                 left -= nodes * chosen->first;
-                if (chosen->first == 0) left = std::max<std::int64_t>(left, 1);
                 chosen->second -= nodes;
                 if (chosen->second == 0) from.erase(chosen);
             }
@@ -133,8 +132,7 @@ std::int64_t Engine::State::entitlement_of(std::uint64_t domain) const {
 bool Engine::State::stays_entitled(const Job& job, std::span<const FleetIndex::Portion> where) {
     if (job.preemptible || where.empty()) return true;
     const std::uint64_t domain = domain_key(job.tenant);
-    const TaskNeed& need = fleet.shape(job.shape).need;
-    const bool closes_nodes = need.on_host_kernel || need.sharing.node != PeerTrust::distrusting;
+    const bool closes_nodes = fleet.closes_node(job.shape);
     std::vector<NodeNo> fresh;
     std::int64_t more = 0;
     for (const FleetIndex::Portion& portion : where) {
@@ -162,8 +160,7 @@ void Engine::State::note_fixed(JobNo job, std::span<const FleetIndex::Portion> w
     if (jobs[job].job.preemptible || !fixed_nodes.known) return;
     const std::uint64_t domain = domain_key(jobs[job].job.tenant);
     std::vector<NodeNo>& known = fixed_nodes.nodes[domain];
-    const TaskNeed& need = fleet.shape(jobs[job].job.shape).need;
-    const bool closes_nodes = need.on_host_kernel || need.sharing.node != PeerTrust::distrusting;
+    const bool closes_nodes = fleet.closes_node(jobs[job].job.shape);
     for (const FleetIndex::Portion& portion : where) {
         const bool fresh = std::ranges::find(known, portion.node) == known.end();
         if (fresh) known.push_back(portion.node);
