@@ -74,9 +74,10 @@ Y
     grep -q '<serial>LAB-NVME-0</serial>' /tmp/domain.xml || fail "its drive is not in the domain: $(cat /tmp/domain.xml)"
     until_true 1200 holds "$(block LAB-NVME-0)" tenant-secret 7
     ev on_its_drive_s "$(cut -d ' ' -f 1 /proc/uptime)"
-    until_true 300 work_is finished
+    until_true 300 work_is failed  # as any command that ends with a status other than 0
     ev ran_s "$(cut -d ' ' -f 1 /proc/uptime)"
-    check exit_status "$(sed -n 's/^ *exitStatus: //p' /tmp/work.yaml)" 3
+    check failure "$(sed -n '/^  failure:/,/^  [a-z]*:$/ s/^    reason: //p' /tmp/work.yaml)" exited
+    check exit_status "$(sed -n 's/^  exitStatus: //p' /tmp/work.yaml)" 3
     # What a command printed is its tenant's to read, not the operator's.
     bulkhead token create --role tenant-user --tenant vision --subject reader $door 2>/dev/null >/tmp/reader.token
     chmod 600 /tmp/reader.token
