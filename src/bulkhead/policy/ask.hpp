@@ -31,6 +31,7 @@ struct Ask {
     std::int64_t priority = 0;
     std::int64_t gpus_per_task = 1;  // as many GPUs as a task touches
     std::int64_t units = 0;          // Gpus::units, all tasks together: what quota counts
+    std::int64_t least_units = 0;    // likewise, the fewest tasks that are worth running
 
     constexpr bool is_fraction() const { return form == Form::fraction; }
 };

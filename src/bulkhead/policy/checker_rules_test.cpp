@@ -178,8 +178,10 @@ void Checker::request_rules(const Terms& terms, const Who& who, Breaches& out) c
     sharing_rules(terms, who, out);
     if (terms.slo == Slo::hard) slo_rules(terms, who, out);
 
-    object(out, terms.gpus > ceiling(who), "quota", "more than the tenant may hold", {quota_limit});
-    object(out, sold.quota == QuotaModel::hard && terms.gpus > who.tenant.quota.guarantee, "Q1",
+    // An elastic gang may run with its fewest tasks.
+    const Gpus least{terms.gpus.units / who.asked.tasks * who.asked.minTasks.value_or(who.asked.tasks)};
+    object(out, least > ceiling(who), "quota", "more than the tenant may hold", {quota_limit});
+    object(out, sold.quota == QuotaModel::hard && least > who.tenant.quota.guarantee, "Q1",
            "more than a hard quota guarantees", {quota_limit, slo_guarantee});
     object(out, who.asked.gpu.nvlink && over_mig(terms.mechanism), "rule 4", "NVLink across MIG instances",
            {nvlink_mig});

@@ -109,6 +109,7 @@ std::vector<Argument> Explainer::request_arguments() const {
         {"slo_unkept", words_of(ask.slo_resources - kept)},
         {"slo_kept", kept.empty() ? "nothing, so use a mechanism that does" : words_of(kept)},
         {"asked", print(Gpus{ask.units})},
+        {"least", print(Gpus{ask.least_units})},
         {"guarantee", print(Gpus{c.guarantee})},
         {"limit", print(Gpus{c.limit.value_or(0)})},
         {"priority", ask.priority},

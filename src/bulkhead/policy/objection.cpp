@@ -80,7 +80,7 @@ constexpr std::array<ObjectionText, objection_count> texts{{
      "lower priority to {class_priority}"},
     {"priority.grant", 0, "priority {priority} was granted by nobody; {tenant} was granted {grant}",
      "lower priority to {grant}, or raise the tenant's priorityGrant"},
-    {"quota.limit", 0, "{asked} GPUs are more than {tenant} may ever hold: {limit}",
+    {"quota.limit", 0, "{least} GPUs are more than {tenant} may ever hold: {limit}",
      "ask for fewer tasks or GPUs, or raise the tenant's quota"},
     {"node.closed", 0, "closed to new leases", "make it schedulable"},
     {"node.site", 0, "at site {site}, outside the sites allowed", "add GPUs at an allowed site"},

@@ -49,7 +49,7 @@ void object_to_class(const Ask& ask, const Circumstances& c, Objections& out) {
     out.insert_if(!ask.preemptible && c.preemption == Preemption::always, O::preemption_always);
     out.insert_if(ask.priority > c.class_priority, O::priority_class);
     out.insert_if(ask.priority > c.priority_grant, O::priority_grant);
-    out.insert_if(c.limit && ask.units > *c.limit, O::quota_limit);
+    out.insert_if(c.limit && ask.least_units > *c.limit, O::quota_limit);
 }
 
 void object_to_tier(const Ask& ask, const Circumstances& c, Objections& out) {

@@ -184,7 +184,8 @@ TEST(Rules, a_hard_level_needs_silicon_and_everything_around_it) {
                    .slo_resources = usual,
                    .cpu_reserved = true,
                    .nic_reserved = true,
-                   .units = gpu_unit};
+                   .units = gpu_unit,
+                   .least_units = gpu_unit};
     };
     Ask bare = hard(Mechanism::whole, Form::count);
     bare.cpu_reserved = bare.nic_reserved = false;
@@ -192,7 +193,7 @@ TEST(Rules, a_hard_level_needs_silicon_and_everything_around_it) {
     Ask greedy = hard(Mechanism::mig, Form::profile);
     greedy.slo_resources.insert(Aspect::pcie);
     Ask large = hard(Mechanism::whole, Form::count);
-    large.units = 65 * gpu_unit;
+    large.units = large.least_units = 65 * gpu_unit;
     const Row rows[] = {
         {"a whole GPU", hard(Mechanism::whole, Form::count), anyone(), {}},
         {"a MIG instance", hard(Mechanism::mig, Form::profile), anyone(), {}},

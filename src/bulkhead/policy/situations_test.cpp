@@ -446,6 +446,13 @@ TEST(PolicySituations, a_limit_holds_for_the_tenants_below) {
     EXPECT_TRUE(accepted(snapshot, work));
     work.spec.gpu.count = 5;
     EXPECT_FALSE(accepted(snapshot, work)) << "more than its parent may ever hold";
+    work.spec.gpu.count = 1;
+    work.spec.tasks = 8;
+    EXPECT_FALSE(accepted(snapshot, work));
+    work.spec.minTasks = 4;
+    EXPECT_TRUE(accepted(snapshot, work)) << "an elastic gang may run with its fewest tasks";
+    work.spec.minTasks = 5;
+    EXPECT_FALSE(accepted(snapshot, work));
 }
 
 TEST(PolicySituations, a_guarantee_the_fleet_does_not_have_is_found) {

@@ -83,18 +83,18 @@ std::int64_t tasks_on_node(const GpuWorkloadSpec& spec, const Ask& ask, const Sl
 
 // What quota counts: the most that any pool which may serve it would take; where none may, what the request says
 // itself.
-std::int64_t units_of(const GpuWorkloadSpec& spec, const std::vector<Offer>& offers,
+std::int64_t units_of(const GpuWorkloadSpec& spec, std::int64_t tasks, const std::vector<Offer>& offers,
                       const std::vector<Objections>& on_pool) {
     std::int64_t serving = 0, anywhere = 0;
     for (std::size_t i = 0; i < offers.size(); ++i) {
         if (!offers[i].slice) continue;
-        const std::int64_t here = offers[i].slice->units(spec.tasks);
+        const std::int64_t here = offers[i].slice->units(tasks);
         anywhere = std::max(anywhere, here);
         if (on_pool[i].empty()) serving = std::max(serving, here);
     }
     if (serving > 0) return serving;
-    if (spec.gpu.fraction) return std::max(anywhere, spec.gpu.fraction->units * spec.tasks);
-    return spec.gpu.count ? gpu_unit * *spec.gpu.count * spec.tasks : anywhere;
+    if (spec.gpu.fraction) return std::max(anywhere, spec.gpu.fraction->units * tasks);
+    return spec.gpu.count ? gpu_unit * *spec.gpu.count * tasks : anywhere;
 }
 
 Verdict try_ask(const Ask& ask, const GpuWorkloadSpec& spec, const Asker& asker, const FleetView& fleet,
@@ -114,7 +114,8 @@ Verdict try_ask(const Ask& ask, const GpuWorkloadSpec& spec, const Asker& asker,
             tasks_on_node(spec, ask, *offers[i].slice, pool) * static_cast<std::int64_t>(pool.nodes.size());
     }
     verdict.short_of_capacity = any_pool && verdict.tasks_possible < spec.minTasks.value_or(spec.tasks);
-    verdict.ask.units = units_of(spec, offers, verdict.on_pool);
+    verdict.ask.units = units_of(spec, spec.tasks, offers, verdict.on_pool);
+    verdict.ask.least_units = units_of(spec, spec.minTasks.value_or(spec.tasks), offers, verdict.on_pool);
     verdict.to_request = objections_to(verdict.ask, asker.circumstances);
     return verdict;
 }
