@@ -315,7 +315,7 @@ void Engine::State::begin(JobNo job, std::span<const FleetIndex::Portion> where,
         *out = Binding{.workload = jobs[gang].job.key, .tasks = {fleet.described(jobs[gang].seats)}};
 }
 
-// Where gangs neither grow nor shrink, spare tasks cannot be given back. A gang that others were disturbed for, and
+// Where gangs do not grow, giving spare tasks back interrupts them. A gang that others were disturbed for, and
 // that started larger than its tenant's share, would be disturbed in turn by those it took the room from. So while work
 // of others waits it starts within its tenant's due, and within its guarantee while they claim theirs.
 bool Engine::State::keeps_share(JobNo number, std::int64_t tasks) {

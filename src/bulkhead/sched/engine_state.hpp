@@ -245,7 +245,8 @@ struct Engine::State {
     void spare_needless(LimitPlan& plan, Instant now) const;
     void carry_out(const LimitPlan& plan, Statement& statement, Instant now);
     Duration least_run_under_limit(TenantNo victim, TenantNo limited) const;
-    void give_up(JobNo job, SeatNo seat);  // one task of an elastic gang
+    bool can_shrink(const JobRec& rec) const;  // it runs with tasks that it can spare
+    void give_up(JobNo job, SeatNo seat);      // one task of an elastic gang
 
     // growth.cpp
     bool can_grow(const JobRec& rec) const;

@@ -87,6 +87,14 @@ Duration Engine::State::least_run_under_limit(TenantNo victim, TenantNo limited)
     return settings.reclaim_after;
 }
 
+// Elastic, with a seat for each task, and no group would be halved.
+bool Engine::State::can_shrink(const JobRec& rec) const {
+    if (rec.job.least == 0 || rec.placed <= rec.job.least || rec.job.group > 1) return false;
+    std::int32_t seats = 0;
+    for (SeatNo s = rec.seats; s != nil; s = fleet.seat(s).next_of_job) ++seats;
+    return seats == rec.placed;
+}
+
 void Engine::State::give_up(JobNo job, SeatNo seat) {
     JobRec& rec = jobs[job];
     if (rec.seats == seat) {
@@ -153,7 +161,7 @@ void Engine::State::bring_below(TenantNo limited, std::int64_t most, LimitPlan& 
         if (std::ranges::find(line, limited) == line.end()) continue;
         if (now - rec.started < least_run_under_limit(rec.job.tenant, limited)) continue;
         whole.push_back({job, rec.job.counted(placed), lost_by(rec, now), rec.job.key});
-        if (rec.job.least > 0 && rec.job.group <= 1 && placed > rec.job.least) elastic.push_back(job);
+        if (can_shrink(rec) && placed > rec.job.least) elastic.push_back(job);
     }
     // As many spare tasks as are needed, if they are enough; else all of them, and whole jobs for the rest.
     std::ranges::sort(elastic, {}, [&](JobNo job) { return std::pair{lost_by(jobs[job], now), jobs[job].job.key}; });
@@ -208,7 +216,7 @@ void Engine::State::spare_needless(LimitPlan& plan, Instant now) const {
         // As many tasks as the limits bear: of an elastic gang any number above its least, else all.
         for (std::int32_t tasks = 0; tasks < item.tasks; ++tasks) {
             const std::int32_t stay = rec.placed - tasks;
-            if (tasks > 0 && (rec.job.least == 0 || rec.job.group > 1 || stay < rec.job.least)) break;
+            if (tasks > 0 && (!can_shrink(rec) || stay < rec.job.least)) break;
             const std::int64_t more = rec.job.counted(stay) - rec.job.counted(rec.placed - item.tasks);
             if (!may_keep(item.job, more)) continue;
             plan.set(*this, item.job, tasks, item.limited);

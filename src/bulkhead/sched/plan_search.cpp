@@ -64,16 +64,12 @@ bool Engine::State::PlanSearch::may_end(JobNo victim, bool gently) {
     return ask.moving ? may_move(victim) : rested(rec);
 }
 
-// Tasks that an elastic gang can spare, where each task has a seat of its own and no group would be halved.
+// Tasks that an elastic gang can spare.
 std::int32_t Engine::State::PlanSearch::spare_of(JobNo victim) {
     const JobRec& rec = state.jobs[victim];
-    if (rec.job.least == 0 || rec.placed <= rec.job.least || rec.job.group > 1) return 0;
-    if (!protection.gives[rec.job.tenant] || !untouched(victim) || !rested(rec)) return 0;
+    if (rec.job.least == 0 || !protection.gives[rec.job.tenant] || !untouched(victim) || !rested(rec)) return 0;
     if (law == Law::priority && state.urgency(rec.job, now) >= urgency_of_claimant) return 0;
-    std::int32_t seats = 0;
-    for (SeatNo s = rec.seats; s != nil; s = state.fleet.seat(s).next_of_job) ++seats;
-    if (seats != rec.placed) return 0;
-    return rec.placed - rec.job.least;
+    return state.can_shrink(rec) ? rec.placed - rec.job.least : 0;
 }
 
 // Work of the claimant's own tenant, work that no guarantee protects, and work that is scattered over more than its
