@@ -170,6 +170,7 @@ GpuWorkload elastic_gang(const std::string& tenant, std::uint64_t number, std::i
     workload.spec.tenant = tenant;
     workload.spec.tasks = tasks;
     workload.spec.minTasks = 1;
+    workload.spec.checkpointInterval = Duration{600'000};
     workload.spec.gpu.count = 1;
     workload.spec.gpu.mechanism = Mechanism::whole;
     return workload;
@@ -231,6 +232,8 @@ GpuWorkload random_workload(Rng& rng, std::uint64_t number, std::uint32_t gpus, 
     } else {
         spec.tasks = rng.between(1, 6);
         if (rng.chance(without_guarantee ? 800 : 400)) spec.minTasks = rng.between(1, spec.tasks);
+        // Only a gang that saves its work gives up single tasks.
+        if (spec.minTasks && number % 4 != 0) spec.checkpointInterval = Duration{600'000};
         spec.gpu.count = rng.between(1, 2);
         spec.gpu.mechanism = Mechanism::whole;
     }

@@ -1,5 +1,7 @@
 // Placing work: what is declared goes to the compiler, what is clean goes to the scheduler, and what both allow is
 // bound.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -213,16 +215,6 @@ void compile(Turn& turn, WorkloadRun& workload) {
     turn.changed_workloads.insert(workload.key);
 }
 
-// The terms that running work runs under; what it runs under is not changed by what policy says since. Where nothing is
-// known of them it is not disturbed.
-void read_terms(const Core::State& state, WorkloadRun& workload) {
-    if (workload.contract || workload.terms_for == state.generation) return;
-    workload.terms_for = state.generation;
-    Decision decision = state.compiler->compile(workload.object, Audience::fleet_operator, Written::terms_alone);
-    if (Contract* contract = std::get_if<Contract>(&decision))
-        workload.contract = std::make_unique<const Contract>(std::move(*contract));
-}
-
 std::vector<std::string> waiting_words(const std::vector<Reason>& reasons) {
     std::vector<std::string> words;
     words.reserve(reasons.size());
@@ -258,6 +250,14 @@ void wait(Turn& turn, WorkloadRun& workload, std::vector<Reason> reasons) {
 }
 
 }  // namespace
+
+void read_terms(const Core::State& state, WorkloadRun& workload) {
+    if (workload.contract || workload.terms_for == state.generation) return;
+    workload.terms_for = state.generation;
+    Decision decision = state.compiler->compile(workload.object, Audience::fleet_operator, Written::terms_alone);
+    if (Contract* contract = std::get_if<Contract>(&decision))
+        workload.contract = std::make_unique<const Contract>(std::move(*contract));
+}
 
 void refresh_declared(Turn& turn) {
     Core::State& state = turn.state;
@@ -398,21 +398,6 @@ void refresh_kinds(Core::State& state, const std::vector<Key>& waiting) {
     }
 }
 
-// Workloads that were moved and whose last lease is still ending: their new place is kept, and they start there when
-// the old one is stopped and wiped.
-std::vector<Key> stopping_with_a_place(Core::State& state) {
-    std::vector<Key> out;
-    for (const sched::Promise& promise : state.promises) {
-        const auto workload = state.workloads.find(promise.workload);
-        if (workload == state.workloads.end() || state.pending.contains(promise.workload)) continue;
-        const auto lease = state.leases.find(workload->second.lease);
-        if (lease == state.leases.end() || lease->second.object.status->phase != LeasePhase::ending) continue;
-        read_terms(state, workload->second);
-        if (workload->second.contract && comes_back(state, lease->second)) out.push_back(promise.workload);
-    }
-    return out;
-}
-
 // A node that says nothing for longer than its leases would be kept, and is not being rebooted either, is not waited
 // for: the room on it is looked for elsewhere.
 bool is_waited_for(const Core::State& state, const NodeRun& node, Instant now) {
@@ -456,8 +441,13 @@ std::optional<Duration> saves_every(const GpuWorkloadSpec& spec) {
     return spec.checkpoint ? std::optional{Duration{1}} : spec.checkpointInterval;
 }
 
+struct Decided {
+    sched::Statement statement;
+    std::map<Key, std::vector<sched::TaskSeat>> stays;  // of workloads that give up spare tasks: those that they keep
+};
+
 // The engine is drawn anew from what the core knows: one truth, and nothing to keep in step.
-sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
+Decided decide(Turn& turn, const std::vector<Key>& waiting) {
     Core::State& state = turn.state;
     std::vector<Key> unplaced = stopping_with_a_place(state);
     const auto stopping = unplaced.size();
@@ -519,9 +509,11 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
             need.rdma = asked.rdma;
             need.kinds = state.kinds_of_set[workload->second.eligible];
         }
-        // Elastic only until it runs: no lease grows or shrinks.
-        const sched::JobNo job =
-            submit(workload->second, lease.tenant, need, tasks_of(lease, workload->second.object.spec), 0, status.gpus);
+        // It may give up spare tasks, and never grows: that would interrupt work that nothing is wrong with.
+        const GpuWorkloadSpec& asked_for = workload->second.object.spec;
+        const std::int64_t tasks = tasks_of(lease, asked_for);
+        const std::int64_t least = may_shrink(asked_for) ? std::min(*asked_for.minTasks, tasks) : 0;
+        const sched::JobNo job = submit(workload->second, lease.tenant, need, tasks, least, status.gpus);
         engine.run(job, status.activeAt.value_or(*status.boundAt));
         by_lease[key] = job;
     }
@@ -550,17 +542,22 @@ sched::Statement decide(Turn& turn, const std::vector<Key>& waiting) {
         if (state.searched.contains(key)) engine.searched(by_workload[key]);
     }
     if (state.settings.planted != Planted::forget_promises) keep_promises(turn, engine, by_workload);
-    sched::Statement statement = engine.cycle(turn.now);
+    Decided decided{.statement = engine.cycle(turn.now), .stays = {}};
+    for (const sched::Eviction& eviction : decided.statement.evict)
+        if (!eviction.whole)
+            if (const auto job = by_lease.find(state.workloads.at(eviction.workload).lease); job != by_lease.end())
+                decided.stays[eviction.workload] = engine.seats(job->second);
     state.promises = engine.promises();
     state.searched.clear();
-    if (statement.unfinished)
+    if (decided.statement.unfinished)
         for (const auto& [key, job] : by_workload)
             if (engine.was_searched(job)) state.searched.insert(key);
     state.asked.emplace(std::move(engine), std::move(by_workload));
-    return statement;
+    return decided;
 }
 
-void evict(Turn& turn, const sched::Eviction& eviction) {
+// `stays`: the tasks that it keeps; none of a job that goes whole.
+void evict(Turn& turn, const sched::Eviction& eviction, std::vector<sched::TaskSeat> stays) {
     const WorkloadRun& workload = turn.state.workloads.at(eviction.workload);
     const auto lease = turn.state.leases.find(workload.lease);
     if (lease == turn.state.leases.end()) return;
@@ -569,31 +566,10 @@ void evict(Turn& turn, const sched::Eviction& eviction) {
                                                               : "reclaimed: "};
     for (const Reason& reason : eviction.reasons)
         why += fill(sched::words_of(reason.code, Audience::tenant), reason.arguments, Audience::tenant);
-    end_lease(turn, lease->second, why);
-}
-
-// Saved and stopped as for an eviction, with the difference that it keeps a place: nothing else starts there meanwhile.
-void carry_out_move(Turn& turn, const sched::Move& moved) {
-    const WorkloadRun& workload = turn.state.workloads.at(moved.workload);
-    const auto lease = turn.state.leases.find(workload.lease);
-    if (lease == turn.state.leases.end()) return;
-    end_lease(turn, lease->second,
-              "moved: it starts again in another place, because the capacity around it is needed as a whole");
-    turn.state.promises.push_back({.workload = moved.workload, .freed = true, .expected = turn.now, .tasks = moved.to});
-}
-
-// The scheduler counts moved work as gone, and it still has to be saved, stopped and wiped: until then nothing else is
-// bound to a node that it leaves. The place is kept for the workload instead.
-bool waits_for_a_move(Turn& turn, const sched::Statement& statement, const sched::Binding& binding) {
-    const bool waits = std::ranges::any_of(statement.move, [&](const sched::Move& moved) {
-        return std::ranges::any_of(binding.tasks, [&](const sched::TaskSeat& task) {
-            return std::ranges::find(moved.from, task.node) != moved.from.end();
-        });
-    });
-    if (waits)
-        turn.state.promises.push_back(
-            {.workload = binding.workload, .freed = true, .expected = turn.now, .tasks = binding.tasks});
-    return waits;
+    if (stays.empty()) return end_lease(turn, lease->second, why);
+    why += fmt::format("; it starts again with {} of its {} tasks", stays.size(),
+                       lease->second.object.spec.tasks.value_or(workload.object.spec.tasks));
+    carry_out_shrink(turn, lease->second, std::move(stays), why);
 }
 
 // Only where a bug is planted.
@@ -653,7 +629,7 @@ void place_work(Turn& turn) {
         }
         waiting.push_back(key);
     }
-    const sched::Statement statement = decide(turn, waiting);
+    const auto [statement, stays] = decide(turn, waiting);
     for (const sched::Binding& binding : statement.bind) {
         WorkloadRun& workload = state.workloads.at(binding.workload);
         if (waits_for_a_move(turn, statement, binding)) {
@@ -670,9 +646,12 @@ void place_work(Turn& turn) {
         workload.freeing.reset();
         bind(turn, workload, binding);
     }
-    for (const sched::Eviction& eviction : statement.evict)
-        if (!is_forgotten(state, statement, eviction)) {
-            evict(turn, eviction);
+    // Whole jobs first: a gang that gave up spare tasks for one claimant may go whole for the next.
+    for (const bool whole : {true, false})
+        for (const sched::Eviction& eviction : statement.evict) {
+            if (eviction.whole != whole || is_forgotten(state, statement, eviction)) continue;
+            const auto kept = stays.find(eviction.workload);
+            evict(turn, eviction, whole || kept == stays.end() ? std::vector<sched::TaskSeat>{} : kept->second);
             if (state.settings.planted == Planted::forget_promises && eviction.claimant != 0)
                 state.workloads.at(eviction.claimant).not_before = turn.now + Duration{30'000};
         }

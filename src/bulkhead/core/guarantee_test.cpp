@@ -74,8 +74,6 @@ struct Whole : Plane {  // two nodes of eight GPUs, each of which can show a ver
     std::string freed() const { return phase("c1") == WorkloadPhase::running ? "c2" : "c1"; }
 };
 
-bool is_wipe(const Operation& operation) { return std::holds_alternative<Wipe>(operation.what); }
-
 TEST(Guarantee, a_node_closed_by_a_tenth_of_a_gpu_comes_back_to_the_tenant_it_is_guaranteed_to) {
     Whole plane;
     plane.two_crumbs();
@@ -94,7 +92,7 @@ TEST(Guarantee, what_is_freed_is_kept_through_wipe_reboot_and_a_drain_of_the_oth
     Whole plane;
     plane.two_crumbs();
     const std::string places[] = {plane.place("c1"), plane.place("c2")};
-    plane.holds_back = is_wipe;
+    plane.holds_back = Plane::is_wipe;
     ASSERT_TRUE(plane.accepted(Whole::work("train", "big", "count: 8", ", priority: 100")));
     plane.settle(5);
     const std::string victim = plane.freed(), node = places[victim == "c1" ? 0 : 1],
@@ -126,7 +124,7 @@ TEST(Guarantee, what_is_freed_is_kept_through_wipe_reboot_and_a_drain_of_the_oth
 TEST(Guarantee, the_answer_says_by_when_the_room_is_free) {
     Whole plane;
     plane.two_crumbs();
-    plane.holds_back = is_wipe;
+    plane.holds_back = Plane::is_wipe;
     ASSERT_TRUE(plane.accepted(Whole::work("train", "big", "count: 8", ", priority: 100")));
     plane.settle(5);
     const auto bound = [&] {
@@ -145,7 +143,7 @@ TEST(Guarantee, a_lost_node_restarts_the_bound_and_the_log_says_so) {
     Whole plane;
     plane.two_crumbs();
     const std::string places[] = {plane.place("c1"), plane.place("c2")};
-    plane.holds_back = is_wipe;
+    plane.holds_back = Plane::is_wipe;
     ASSERT_TRUE(plane.accepted(Whole::work("train", "big", "count: 8", ", priority: 100")));
     plane.settle(5);
     const std::string node = places[plane.freed() == "c1" ? 0 : 1];
@@ -165,7 +163,7 @@ TEST(Guarantee, a_lost_node_restarts_the_bound_and_the_log_says_so) {
 TEST(Guarantee, a_new_process_forgets_what_it_kept_and_the_claimant_still_starts) {
     Whole plane;
     plane.two_crumbs();
-    plane.holds_back = is_wipe;
+    plane.holds_back = Plane::is_wipe;
     ASSERT_TRUE(plane.accepted(Whole::work("train", "big", "count: 8", ", priority: 100")));
     plane.settle(5);
     ASSERT_EQ(plane.phase(plane.freed()), WorkloadPhase::stopping);

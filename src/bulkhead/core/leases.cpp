@@ -207,6 +207,19 @@ bool comes_back(const Core::State& state, const LeaseRun& lease) {
     return !status.deleting && !status.is_over() && !frozen;
 }
 
+namespace {
+
+// A gang that had another number of nodes before: no node continues the part of one other, so each is told what all of
+// them saved. Of a gang of more nodes than an order has room for, nothing is told.
+void tell_all_saved(const std::vector<std::string>& saved, std::size_t told, const auto& tell) {
+    constexpr std::size_t variables = 240;  // of an order's 256: ports and fabrics add some
+    if (saved.empty() || told + saved.size() >= variables) return;
+    tell("CHECKPOINTS", std::to_string(saved.size()));
+    for (std::size_t rank = 0; rank < saved.size(); ++rank) tell("CHECKPOINT_" + std::to_string(rank), saved[rank]);
+}
+
+}  // namespace
+
 // Every node of a gang runs the command, with an equal part of what all its tasks may have of their hosts, and is told
 // which of them it is and what was saved on the one of its rank before.
 void give_program(const GpuWorkload& workload, Duration hook_at_most, LeaseRun& lease) {
@@ -233,8 +246,10 @@ void give_program(const GpuWorkload& workload, Duration hook_at_most, LeaseRun& 
         tell("TASKS", std::to_string(tasks));
         tell("START", std::to_string(history.starts));
         if (spec.vm && !spec.vm->image.empty()) tell("IMAGE", spec.vm->image);
-        // Of a gang that was larger or smaller, nobody's part is the same.
-        if (history.saved.size() == lease.parts.size()) tell("CHECKPOINT", history.saved[rank]);
+        if (history.saved.size() == lease.parts.size())
+            tell("CHECKPOINT", history.saved[rank]);
+        else
+            tell_all_saved(history.saved, program.environment.size(), tell);
     }
 }
 

@@ -16,9 +16,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-bool is_wipe(const Operation& operation) { return std::holds_alternative<Wipe>(operation.what); }
-bool is_stop(const Operation& operation) { return std::holds_alternative<StopTenant>(operation.what); }
-
 // Two nodes of eight GPUs. Work `a` and `b` of one trust domain runs on one node each, and fits on one.
 struct Scattered : Plane {
     Scattered() : Plane{0} {
@@ -55,10 +52,6 @@ struct Scattered : Plane {
             name, of_class, guarantee,
             in_lab ? "  trustDomain: {name: lab, consent: {by: head, at: 2026-11-01T00:00:00Z}}\n" : "");
     }
-    void accept(const std::string& yaml) {
-        const Answer answer = apply(yaml);
-        ASSERT_TRUE(answer.outcome) << answer.outcome.error().what << "\n" << answer.outcome.error().remedy;
-    }
     void submit(const std::string& name, const std::string& owner, const std::string& gpu, const std::string& more) {
         accept(
             fmt::format("apiVersion: bulkhead.dev/v1alpha1\nkind: GpuWorkload\nmetadata: {{name: {}}}\n"
@@ -88,22 +81,10 @@ struct Scattered : Plane {
             return leaf.contains("\"lease-ending\"") && leaf.contains("\"moved: ");
         }));
     }
-    std::vector<std::string> told(const std::string& name) const {  // the environment of its latest start
-        for (auto order = orders.rbegin(); order != orders.rend(); ++order)
-            if (const auto* prepare = std::get_if<Prepare>(&order->what); prepare && prepare->workload == name)
-                return prepare->program.environment;
-        return {};
-    }
     std::string last(const std::string& kind, const std::string& about) const {
         for (auto entry = log.rbegin(); entry != log.rend(); ++entry)
             if (entry->starts_with("{\"kind\":\"" + kind + "\"") && entry->contains(about)) return *entry;
         return {};
-    }
-    void carry_all(int rounds = 8) {
-        for (int round = 0; round < rounds; ++round) {
-            carry_on();
-            settle(10);
-        }
     }
 };
 
@@ -145,7 +126,7 @@ TEST(Moves, a_node_that_small_work_keeps_closed_is_emptied_by_a_move) {
 
 TEST(Moves, the_new_place_is_kept_while_the_work_stops_and_is_wiped) {
     Scattered plane;
-    plane.holds_back = is_wipe;
+    plane.holds_back = Plane::is_wipe;
     plane.claim();
     plane.settle(5);
     const std::string moved = plane.moved(), stays = plane.other(moved);
@@ -163,7 +144,7 @@ TEST(Moves, the_new_place_is_kept_while_the_work_stops_and_is_wiped) {
 
 TEST(Moves, work_that_is_deleted_while_it_stops_keeps_no_place) {
     Scattered plane;
-    plane.holds_back = is_wipe;
+    plane.holds_back = Plane::is_wipe;
     plane.claim();
     plane.settle(5);
     const std::string moved = plane.moved();
@@ -177,7 +158,7 @@ TEST(Moves, work_that_is_deleted_while_it_stops_keeps_no_place) {
 TEST(Moves, work_that_could_not_be_saved_is_moved_and_what_it_lost_is_counted) {
     Scattered plane;
     plane.settle(600);
-    plane.holds_back = is_stop;
+    plane.holds_back = Plane::is_stop;
     plane.claim();
     plane.settle(5);
     const std::string moved = plane.moved(),
@@ -198,7 +179,7 @@ TEST(Moves, work_that_could_not_be_saved_is_moved_and_what_it_lost_is_counted) {
 
 TEST(Moves, a_target_that_is_lost_during_the_move_does_not_stop_the_claimant) {
     Scattered plane;
-    plane.holds_back = is_wipe;
+    plane.holds_back = Plane::is_wipe;
     plane.claim();
     plane.settle(5);
     const std::string moved = plane.moved(), stays = plane.other(moved), target = plane.place(stays);
@@ -224,7 +205,7 @@ TEST(Moves, a_target_that_is_lost_during_the_move_does_not_stop_the_claimant) {
 
 TEST(Moves, a_new_process_in_the_middle_of_a_move_ends_in_the_same_places) {
     Scattered plane;
-    plane.holds_back = is_wipe;
+    plane.holds_back = Plane::is_wipe;
     plane.claim();
     plane.settle(5);
     const std::string moved = plane.moved(), stays = plane.other(moved), target = plane.place(stays);
@@ -246,7 +227,7 @@ TEST(Moves, a_new_process_in_the_middle_of_a_move_ends_in_the_same_places) {
 // The claimant needs none of the GPUs that the moved work holds, but no other tenant may be on its node.
 TEST(Moves, nothing_is_bound_beside_work_that_has_not_left_yet) {
     Scattered plane;
-    plane.holds_back = is_stop;
+    plane.holds_back = Plane::is_stop;
     plane.submit("alone", "owner", "count: 6, mechanism: whole", ", isolation: {node: same-tenant}");
     plane.settle(5);
     const std::string moved = plane.moved(), stays = plane.other(moved);

@@ -154,11 +154,30 @@ public:
 
     // Operations that take a while: they are begun, and done when `carry_on` is called.
     std::function<bool(const Operation&)> holds_back;
+    static bool is_wipe(const Operation& operation) { return std::holds_alternative<Wipe>(operation.what); }
+    static bool is_stop(const Operation& operation) { return std::holds_alternative<StopTenant>(operation.what); }
     void carry_on() {
         for (const auto& [name, operation] : std::exchange(held_back_, {})) carry_out(name, operation);
     }
+    // With what follows from it, which may be held back as well.
+    void carry_all(int rounds = 8) {
+        for (int round = 0; round < rounds; ++round) {
+            carry_on();
+            settle(10);
+        }
+    }
     std::size_t held_back() const { return held_back_.size(); }
+    std::vector<std::string> told(const std::string& name) const {  // the environment of its latest start
+        for (auto order = orders.rbegin(); order != orders.rend(); ++order)
+            if (const auto* prepare = std::get_if<Prepare>(&order->what); prepare && prepare->workload == name)
+                return prepare->program.environment;
+        return {};
+    }
 
+    void accept(const std::string& yaml) {
+        const Answer answer = apply(yaml);
+        ASSERT_TRUE(answer.outcome) << answer.outcome.error().what << "\n" << answer.outcome.error().remedy;
+    }
     GpuWorkload workload(const std::string& name) const { return find<GpuWorkload>(name); }
     GpuNode node(const std::string& name) const { return find<GpuNode>(name); }
     template <class T>

@@ -3,8 +3,9 @@
 // lease), gate.cpp (units and orders to wipe them), unit_reports.cpp (what nodes say of them), hold.cpp (what is kept),
 // drains.cpp (GPUs that take nobody new), out_of_use.cpp (why drives are quarantined), nodes.cpp (sessions, reports,
 // silence), certificates.cpp (which of a node's are good), fabric_tests.cpp (what its own attacks on its fences found),
-// cycle.cpp (placing work), freeing.cpp (room that is being freed), failures.cpp (work that fails, and the history),
-// answers.cpp (questions), permitted.cpp (who may do what to whose).
+// cycle.cpp (placing work), moves.cpp (running work that starts again elsewhere or smaller), freeing.cpp (room that is
+// being freed), failures.cpp (work that fails, and the history), answers.cpp (questions), permitted.cpp (who may do
+// what to whose).
 #pragma once
 
 #include <fmt/core.h>
@@ -397,7 +398,25 @@ void follow_freeing(Turn& turn);  // after a cycle: begins, restarts and ends bo
 std::optional<Reason> bound_of(
     const WorkloadRun& workload);  // by when it starts; nothing: no room is being freed for it
 
+// moves.cpp
+// Workloads that were moved or made smaller and whose last lease is still ending: their next place is kept, and they
+// start there when the old one is stopped and wiped.
+std::vector<Key> stopping_with_a_place(Core::State& state);
+void carry_out_move(Turn& turn, const sched::Move& moved);
+// An elastic gang that would lose no more than the work since its last checkpoint. Which of a node's drives belongs to
+// which task is not recorded, so one with local drives keeps its size.
+bool may_shrink(const GpuWorkloadSpec& spec);
+// `stays`: the tasks that the gang keeps. All of it starts again, because each of its nodes is told how many tasks
+// there are.
+void carry_out_shrink(Turn& turn, LeaseRun& lease, std::vector<sched::TaskSeat> stays, const std::string& why);
+// The scheduler counts what it moves or makes smaller as gone, and it still has to be saved, stopped and wiped: until
+// then nothing else is bound to a node that it leaves. The place is kept for the workload instead.
+bool waits_for_a_move(Turn& turn, const sched::Statement& statement, const sched::Binding& binding);
+
 // cycle.cpp
+// The terms that running work runs under; what it runs under is not changed by what policy says since. Where nothing is
+// known of them it is not disturbed.
+void read_terms(const Core::State& state, WorkloadRun& workload);
 void refresh_declared(Turn& turn);
 void refresh_fleet(Core::State& state);
 void place_work(Turn& turn);
