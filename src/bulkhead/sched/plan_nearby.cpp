@@ -47,6 +47,24 @@ bool Engine::State::PlanSearch::acceptable(const Plan& plan) {
            within_quota_after(taken);
 }
 
+std::int64_t Engine::State::PlanSearch::drop_unpaid(std::vector<NearbyItem>& items) const {
+    std::vector<Protection::Taken> all;
+    all.reserve(items.size());
+    for (const NearbyItem& item : items) {
+        const JobRec& rec = state.jobs[item.job];
+        const std::int64_t size = item.spare.empty() ? rec.holds() : rec.job.counted(1);
+        all.push_back({rec.job.tenant, size, size});
+    }
+    const std::size_t reach = protection.reach(all);
+    std::int64_t gpus = 0;
+    std::erase_if(items, [&](const NearbyItem& item) {
+        const bool unpaid = protection.meets[state.jobs[item.job].job.tenant] > reach;
+        if (unpaid) gpus += item.gpus;
+        return unpaid;
+    });
+    return gpus;
+}
+
 std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
     const FleetIndex& around = state.fleet;
     const bool gently = kind == PlanKind::gentle;
@@ -165,6 +183,11 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
             if (!may_end(seat.job, gently)) continue;
             items.push_back({seat.job, cost_of(seat.job), rec.job.key, std::popcount(seat.gpus), {}});
             touched += std::popcount(seat.gpus);
+        }
+        // A plan may exist that takes what pays for these from other nodes.
+        if (const std::size_t before = items.size(); protection.needs_credit && !ask.moving) {
+            touched -= drop_unpaid(items);
+            refused = refused || items.size() < before;
         }
         if (items.empty() || items.size() > 64 || touched < gpus || !usable(node)) continue;
         std::ranges::sort(items, more_expensive);

@@ -13,6 +13,8 @@
 
 namespace bulkhead::sched {
 
+struct NearbyItem;
+
 // What may be taken from each tenant for one claimant.
 //
 // The branch of a victim, seen from the claimant, is its tenant and everyone above it up to where the two lines meet;
@@ -38,6 +40,7 @@ struct Engine::State::Protection {
     std::vector<bool> gives;           // by tenant: its work is unprotected
     std::vector<bool> within;          // by tenant: its work is within a guarantee
     std::vector<std::int64_t> slack;   // by step of the claimant's line: what is left below guarantee or due
+    bool needs_credit = false;         // some of it is negative
     std::int64_t own_slack = 0;        // of the own work of the claimant's tenant
 
     Protection(const State& of, JobNo job, Law by, const PlanAsk& ask);
@@ -52,6 +55,9 @@ struct Engine::State::Protection {
     // The claimant stays within its guarantee (or due) at every level below where it meets each victim, counting what
     // its own branch gives; without victims on every level.
     bool owed_after(std::span<const Taken> taken) const;
+    // The step of the claimant's line beyond which no victim may be, if no more than this is taken: that level has
+    // nothing left, and what its own branch gives is too little.
+    std::size_t reach(std::span<const Taken> at_most) const;
     // False: no victim could make it a claim.
     bool may_claim() const;
     bool claims_alone() const { return owed_after({}); }
@@ -119,6 +125,8 @@ struct Engine::State::PlanSearch {
     std::optional<Plan> nearby_single(PlanKind kind);
     std::optional<Plan> nearby_gang(PlanKind kind);
     bool acceptable(const Plan& plan);  // by quota and protection
+    // Takes items off the list that owed_after() would forbid even if all of them went; returns their GPUs.
+    std::int64_t drop_unpaid(std::vector<NearbyItem>& items) const;
 
     // plan_exact.cpp
     std::vector<Candidate> candidates();

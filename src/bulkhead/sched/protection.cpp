@@ -22,6 +22,7 @@ Engine::State::Protection::Protection(const State& of, JobNo job, Law by, const 
     const auto target = [&](const TenantRec& tenant) { return law == Law::guarantee ? tenant.guarantee : tenant.due; };
     for (const TenantNo holder : mine)
         slack.push_back(target(state.tenants[holder]) - state.tenants[holder].will_hold() - asked);
+    needs_credit = std::ranges::any_of(slack, [](std::int64_t left) { return left < 0; });
     const TenantRec& its = state.tenants[claimant];
     own_slack = (law == Law::guarantee ? state.own_guarantee(claimant) : its.own_due) - its.own_will_hold() - asked;
     claims = asked > 0;
@@ -71,6 +72,23 @@ Engine::State::Protection::Protection(const State& of, JobNo job, Law by, const 
         gives[number] = (moving ? !within[number] : above) && claims;
     }
     if (moving) gives[claimant] = claims;
+    if (moving || !needs_credit) return;
+    std::vector<Taken> all;
+    for (TenantNo number = 0; number < count; ++number)
+        if (gives[number]) all.push_back({number, state.tenants[number].own_has(), 0});
+    const std::size_t furthest = reach(all);
+    for (TenantNo number = 0; number < count; ++number)
+        if (meets[number] > furthest) gives[number] = false;
+}
+
+std::size_t Engine::State::Protection::reach(std::span<const Taken> at_most) const {
+    for (std::size_t step = 0; step < slack.size(); ++step) {
+        std::int64_t left = slack[step];
+        for (const Taken& each : at_most)
+            if (meets[each.tenant] <= step) left += each.gpus;
+        if (left < 0) return step;
+    }
+    return slack.size();
 }
 
 std::int64_t Engine::State::Protection::takeable(TenantNo tenant, bool gently) const {
