@@ -675,7 +675,9 @@ void place_work(Turn& turn) {
     for (const std::uint32_t index : statement.reboot) {
         NodeRun& node = state.nodes.at(keys.at(index));
         state.fleet_stale.insert(node.key);
-        if (node.host.units[0].state != UnitState::in_use || !node.leases.empty()) continue;
+        if (node.host.units[0].state != UnitState::in_use) continue;
+        // A gang that has left this node may take long to end on others.
+        if (!std::ranges::all_of(node.leases, [&](Key key) { return has_left(node, state.leases.at(key)); })) continue;
         if (keeps_for_hold(state, node)) continue;  // memory does not outlive a reboot
         node.host.units[0].lease = 0;
         node.host.units[0].tenants.clear();

@@ -221,5 +221,28 @@ TEST(Guarantee, elastic_gangs_of_distrusting_tenants_do_not_evict_each_other_in_
         << "8 GPUs that are not guaranteed to another tenant, divided by three";
 }
 
+// A gang of a stranger's has left n0 and cannot be asked on n1: n0 is rebooted and leased all the same.
+TEST(Guarantee, a_node_that_a_gang_has_left_is_rebooted_while_the_gang_cannot_end_elsewhere) {
+    Whole plane;
+    ASSERT_TRUE(plane.accepted(plane.work("gang", "s1", "count: 4", ", tasks: 2, cpu: 40")));
+    plane.settle(30);
+    ASSERT_TRUE(plane.runs("gang")) << plane.words("gang");
+    plane.nodes["n1"]->reachable = false;
+    plane.nodes["n1"]->session = 0;
+    const std::string boot = plane.nodes["n0"]->model.boot_id();
+    ASSERT_TRUE(plane.remove(ObjectKind::workload, "gang").outcome);
+    ASSERT_TRUE(plane.accepted(plane.work("train", "big", "count: 8", ", priority: 100")));
+    plane.settle(120);
+    EXPECT_EQ(plane.phase("gang"), WorkloadPhase::stopping) << "n1 has not said that it ended";
+    ASSERT_TRUE(plane.runs("train")) << plane.words("train");
+    EXPECT_EQ(plane.place("train"), "n0");
+    EXPECT_NE(plane.nodes["n0"]->model.boot_id(), boot) << "a stranger used its host";
+    plane.nodes["n1"]->reachable = true;
+    plane.hello("n1");
+    plane.settle(120);
+    EXPECT_FALSE(plane.exists("gang"));
+    EXPECT_TRUE(plane.runs("train"));
+}
+
 }  // namespace
 }  // namespace bulkhead

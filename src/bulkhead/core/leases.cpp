@@ -437,20 +437,23 @@ void abandon_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
     turn.state.cycle_wanted = true;
 }
 
+bool has_left(NodeRun& node, LeaseRun& lease) {
+    if (part_on(lease, node.key)->phase != PartPhase::stopped) return false;
+    for (const Device* device : node.devices())
+        for (const Unit& unit : device->units)
+            if (device->kind != UnitKind::host && unit.lease == lease.key &&
+                (unit.state == UnitState::dirty || unit.state == UnitState::sanitizing ||
+                 unit.state == UnitState::in_use || unit.state == UnitState::reserved))
+                return false;
+    return true;
+}
+
 void settle_lease(Turn& turn, Key key) {
     const auto found = turn.state.leases.find(key);
     if (found == turn.state.leases.end() || found->second.object.status->phase != LeasePhase::ending) return;
     LeaseRun& lease = found->second;
-    for (const Part& part : lease.parts) {
-        if (part.gone) continue;
-        if (part.phase != PartPhase::stopped) return;
-        for (const Device* device : turn.state.nodes.at(part.node).devices())
-            for (const Unit& unit : device->units)
-                if (device->kind != UnitKind::host && unit.lease == key &&
-                    (unit.state == UnitState::dirty || unit.state == UnitState::sanitizing ||
-                     unit.state == UnitState::in_use || unit.state == UnitState::reserved))
-                    return;
-    }
+    for (const Part& part : lease.parts)
+        if (!part.gone && !has_left(turn.state.nodes.at(part.node), lease)) return;
     close(turn, lease);
 }
 

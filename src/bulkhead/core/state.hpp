@@ -332,6 +332,8 @@ void count_usage(Core::State& state, const LeaseRun& lease, Instant now);
 void abandon_lease(Turn& turn, LeaseRun& lease, const std::string& why);  // and place its work elsewhere at once
 void on_lease_report(Turn& turn, NodeRun& node, const LeaseReport& report);
 void settle_lease(Turn& turn, Key lease);
+// It runs on that node no more, and all that it had there is wiped. It may still have to end on other nodes.
+bool has_left(NodeRun& node, LeaseRun& lease);
 Part* part_on(LeaseRun& lease, Key node);
 
 // failures.cpp
