@@ -149,6 +149,31 @@ TEST(Reclaim, is_settled_where_the_branches_meet) {
     EXPECT_EQ(play.engine.held(3), 2 * gpu_unit);
 }
 
+// The search for large fleets leaves out victims that cannot be paid for: the department is at its guarantee, so work
+// of its own goes, although other work on the same nodes would lose less.
+TEST(Reclaim, in_a_large_fleet_a_department_at_its_guarantee_makes_room_itself) {
+    constexpr int nodes = 80;
+    Play play;
+    std::vector<TenantFacts> facts{team("x", 4 * nodes), team("x1"), team("x2", 8), team("y")};
+    facts[1].parent = 0;
+    facts[2].parent = 0;
+    play.tenants(facts);
+    for (int i = 0; i < nodes; ++i) {
+        play.node({.name = numbered("n", i)});
+        play.run({.name = numbered("v", i), .tenant = 1, .gpus = 4});
+    }
+    play.later(Duration::hours(2));
+    for (int i = 0; i < nodes; ++i) play.run({.name = numbered("w", i), .tenant = 3, .gpus = 4});
+    play.later(Duration::hours(1));
+    play.submit({.name = "claim", .tenant = 2, .gpus = 4});
+    play.cycle();
+    ASSERT_EQ(play.last.evict.size(), 1u);
+    EXPECT_EQ(play.evicted().front().front(), 'v');
+    play.stop_evicted();
+    play.settle();
+    EXPECT_TRUE(play.runs("claim"));
+}
+
 TEST(Reclaim, minimum_run_time_is_read_one_step_below_where_branches_meet) {
     std::vector<TenantFacts> facts{team("x"), team("y"), team("x1")};
     facts[2].parent = 0;
