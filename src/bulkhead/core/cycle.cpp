@@ -446,11 +446,22 @@ struct Decided {
     std::map<Key, std::vector<sched::TaskSeat>> stays;  // of workloads that give up spare tasks: those that they keep
 };
 
+// A gang that was made smaller and has lost the place that was kept for it starts with as many tasks as it can.
+void forget_lost_places(Core::State& state, const std::vector<Key>& waiting) {
+    for (const Key key : waiting) {
+        WorkloadRun& workload = state.workloads.at(key);
+        if (workload.stays > 0 &&
+            std::ranges::find(state.promises, key, &sched::Promise::workload) == state.promises.end())
+            workload.stays = 0;
+    }
+}
+
 // The engine is drawn anew from what the core knows: one truth, and nothing to keep in step.
 Decided decide(Turn& turn, const std::vector<Key>& waiting) {
     Core::State& state = turn.state;
     std::vector<Key> unplaced = stopping_with_a_place(state);
     const auto stopping = unplaced.size();
+    forget_lost_places(state, waiting);
     unplaced.insert(unplaced.end(), waiting.begin(), waiting.end());
     const std::vector<Key> movable = movable_work(state);
     std::vector<Key> looked_up = unplaced;
@@ -536,9 +547,10 @@ Decided decide(Turn& turn, const std::vector<Key>& waiting) {
             for (const std::string& other : exception.tenants)
                 if (other != workload.contract->tenant) need.excepted.push_back(state.relations.number(other));
         const GpuWorkloadSpec& spec = workload.object.spec;
-        const std::int64_t tasks = tasks_within_reach(state, spec);
+        const std::int64_t tasks = workload.stays > 0 ? workload.stays : tasks_within_reach(state, spec);
         const Gpus gpus{(workload.contract->gpus.units * tasks + spec.tasks - 1) / spec.tasks};
-        by_workload[key] = submit(workload, tenant, need, tasks, spec.minTasks.value_or(0), gpus, i < stopping);
+        by_workload[key] = submit(workload, tenant, need, tasks, workload.stays > 0 ? 0 : spec.minTasks.value_or(0),
+                                  gpus, i < stopping);
         if (state.searched.contains(key)) engine.searched(by_workload[key]);
     }
     if (state.settings.planted != Planted::forget_promises) keep_promises(turn, engine, by_workload);

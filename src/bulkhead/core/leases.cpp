@@ -209,8 +209,8 @@ bool comes_back(const Core::State& state, const LeaseRun& lease) {
 
 namespace {
 
-// A gang that had another number of nodes before: no node continues the part of one other, so each is told what all of
-// them saved. Of a gang of more nodes than an order has room for, nothing is told.
+// A gang may have had another number of nodes or tasks before: no node continues the part of one other, so each is told
+// what all of them saved. Of a gang of more nodes than an order has room for, nothing is told.
 void tell_all_saved(const std::vector<std::string>& saved, std::size_t told, const auto& tell) {
     constexpr std::size_t variables = 240;  // of an order's 256: ports and fabrics add some
     if (saved.empty() || told + saved.size() >= variables) return;
@@ -246,10 +246,9 @@ void give_program(const GpuWorkload& workload, Duration hook_at_most, LeaseRun& 
         tell("TASKS", std::to_string(tasks));
         tell("START", std::to_string(history.starts));
         if (spec.vm && !spec.vm->image.empty()) tell("IMAGE", spec.vm->image);
-        if (history.saved.size() == lease.parts.size())
-            tell("CHECKPOINT", history.saved[rank]);
-        else
-            tell_all_saved(history.saved, program.environment.size(), tell);
+        const bool same_nodes = history.saved.size() == lease.parts.size();
+        if (same_nodes) tell("CHECKPOINT", history.saved[rank]);
+        if (!same_nodes || spec.minTasks) tell_all_saved(history.saved, program.environment.size(), tell);
     }
 }
 
@@ -362,6 +361,7 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     turn.log(std::move(record));
     log_units(turn, lease);
     workload.lease = key;
+    workload.stays = 0;
     move_on(*workload.object.status,
             {.phase = WorkloadPhase::starting, .lease = lease.object.metadata.name, .since = turn.now});
     workload.waits.clear();

@@ -445,7 +445,9 @@ void watch_silence(Turn& turn) {
         }
         if (node.phase == NodePhase::fenced && silence > state.settings.lost_after)
             for (const Key lease : std::set<Key>{node.leases})
-                if (const auto found = state.leases.find(lease); found != state.leases.end())
+                // What has left the node, which may be silent because it reboots, ends where it still runs.
+                if (const auto found = state.leases.find(lease);
+                    found != state.leases.end() && !has_left(node, found->second))
                     abandon_lease(
                         turn, found->second,
                         fmt::format("node {} has been silent for {}", node.object.metadata.name, print(silence)));

@@ -70,6 +70,7 @@ TEST(Shrinks, a_gang_gives_up_spare_tasks_and_starts_again_with_the_others) {
     EXPECT_THAT(history.attempts[0].says, HasSubstr("starts again with 5 of its 8 tasks"));
     EXPECT_EQ(history.saved.size(), 2u) << "both nodes saved";
     EXPECT_THAT(plane.told("gang"), Contains("BULKHEAD_TASKS=5"));
+    EXPECT_THAT(plane.told("gang"), Contains("BULKHEAD_CHECKPOINTS=2")) << "its nodes have other parts than before";
     EXPECT_EQ(plane.lease("gang").status->gpus, Gpus::whole(5));
     const std::size_t leaves = plane.log.size();
     plane.settle(600);
@@ -139,6 +140,29 @@ TEST(Shrinks, a_lowered_limit_takes_spare_tasks) {
     plane.settle(120);
     EXPECT_EQ(plane.tasks("gang"), 3) << plane.words("gang");
     EXPECT_EQ(plane.workload("gang").status->history.lost, Duration{});
+}
+
+// The claim is gone before the gang has stopped. It starts with what was promised to it; the room that is free would be
+// taken from it again by the next short claim.
+TEST(Shrinks, it_starts_with_the_tasks_that_it_was_told_to_keep) {
+    Elastic plane;
+    plane.holds_back = Plane::is_wipe;
+    plane.claim();
+    plane.settle(5);
+    ASSERT_EQ(plane.workload("gang").status->phase, WorkloadPhase::stopping);
+    ASSERT_TRUE(plane.remove(ObjectKind::workload, "claim").outcome);
+    plane.carry_all();
+    EXPECT_EQ(plane.tasks("gang"), 5) << plane.words("gang");
+}
+
+TEST(Shrinks, a_gang_that_saves_its_work_too_seldom_goes_whole) {
+    Elastic plane{", checkpointInterval: 6h"};
+    plane.claim();
+    plane.settle(120);
+    const WorkHistory history = plane.workload("gang").status->history;
+    ASSERT_EQ(history.attempts.size(), 1u);
+    EXPECT_THAT(history.attempts[0].says, testing::Not(HasSubstr("starts again with")));
+    EXPECT_TRUE(plane.runs("claim")) << plane.words("claim");
 }
 
 // One that never saves would lose the whole of its work, which is what an eviction costs: it counts as one.

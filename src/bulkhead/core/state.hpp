@@ -123,6 +123,7 @@ struct WorkloadRun {
     std::uint32_t eligible = 0;           // which set of nodes the contract names, by its number in this generation
     std::int64_t setbacks = 0;            // leases in a row that a node could not prepare
     Instant not_before;                   // so that a node which refuses again and again is not asked without end
+    std::int64_t stays = 0;               // while it starts again smaller: with so many tasks
     std::optional<Freeing> freeing = {};  // while it waits; a new process begins the bound anew
 };
 
@@ -405,14 +406,15 @@ std::optional<Reason> bound_of(
 // start there when the old one is stopped and wiped.
 std::vector<Key> stopping_with_a_place(Core::State& state);
 void carry_out_move(Turn& turn, const sched::Move& moved);
-// An elastic gang that would lose no more than the work since its last checkpoint. Which of a node's drives belongs to
+// An elastic gang that loses at most ten minutes of work when it starts again. Which of a node's drives belongs to
 // which task is not recorded, so one with local drives keeps its size.
 bool may_shrink(const GpuWorkloadSpec& spec);
 // `stays`: the tasks that the gang keeps. All of it starts again, because each of its nodes is told how many tasks
 // there are.
 void carry_out_shrink(Turn& turn, LeaseRun& lease, std::vector<sched::TaskSeat> stays, const std::string& why);
 // The scheduler counts what it moves or makes smaller as gone, and it still has to be saved, stopped and wiped: until
-// then nothing else is bound to a node that it leaves. The place is kept for the workload instead.
+// then nothing else is bound to a node that it leaves, or to one of the same NVLink domain. The place is kept for the
+// workload instead.
 bool waits_for_a_move(Turn& turn, const sched::Statement& statement, const sched::Binding& binding);
 
 // cycle.cpp
