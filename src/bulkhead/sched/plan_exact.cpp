@@ -12,11 +12,10 @@ namespace bulkhead::sched {
 
 namespace {
 
-// Looks at one node in one state, and lists of places for jobs that move. A search among few jobs on few nodes always
-// ends by itself.
-constexpr std::int64_t looks_allowed = 20'000;
-constexpr std::int64_t looks_for_few = std::int64_t{1} << 40;
-constexpr std::size_t always_exact_nodes = 4, always_exact_jobs = 8;
+// Looks at one node in one state, and tasks that are tried in a place when jobs move: of one kind of plan. A search
+// among few jobs on few nodes needs less than it may spend.
+constexpr std::int64_t looks_allowed = 100'000, looks_for_few = 2'000'000;
+constexpr std::size_t exact_nodes = 4, exact_jobs = 8;
 constexpr std::size_t compare_keys_up_to = 10;  // candidates; beyond, the first of equal plans is taken
 constexpr std::size_t ways_to_shrink = 24;      // of one gang; beyond, whole nodes of it
 
@@ -82,8 +81,6 @@ struct Engine::State::ExactSearch {
                 }
             list_ways(i);
         }
-        const bool small = state.fleet.nodes() <= always_exact_nodes && among.size() <= always_exact_jobs;
-        looks = small ? looks_for_few : looks_allowed;
     }
 
     // Seats of one job on one node in groups: it does not matter which seat of a group is given up. Whole GPUs are
@@ -314,6 +311,7 @@ struct Engine::State::ExactSearch {
         with_moves = moving;
         best = std::move(bound);
         best_keys.clear();
+        looks = state.fleet.nodes() <= exact_nodes && among.size() <= exact_jobs ? looks_for_few : looks_allowed;
         for (Place& place : places) place.known.clear();
         decide(0, {}, search.law != Law::priority, 0);
         return std::move(best);

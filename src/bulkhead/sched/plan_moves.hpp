@@ -11,6 +11,7 @@ struct Engine::State::MoveTrial {
     State& state;
     std::vector<std::int64_t> footprints_before;  // by tenant
     std::optional<FleetIndex> base;               // a copy of the fleet as it is
+    std::vector<NodeNo> twins;                    // by node: an earlier one that is like it, or itself
 
     explicit MoveTrial(PlanSearch& of) : search{of}, state{of.state} {}
 
@@ -24,13 +25,33 @@ private:
         Plan& plan;
         std::span<const TenantNo> scattered;
         std::int64_t& looks;
-        std::vector<bool> leaves{};  // by seat: it is evicted, and still there while others move
+        std::span<const NodeNo> twins;
+        std::vector<bool> leaves{};                  // by seat: it is evicted, and still there while others move
+        std::vector<std::int32_t> room{};            // by node: tasks of the claimant, as long as no more jobs come
+        std::vector<std::int64_t> sums{};            // of that, by domain in which the claimant stays
+        std::unordered_set<std::uint64_t> failed{};  // what is placed already, where that led nowhere
+        std::uint64_t signature = 0;                 // of what is placed
+        FleetIndex::Supposed supposed{};
+    };
+    // One job that is placed task by task.
+    struct Placing {
+        std::size_t at = 0;
+        std::vector<SeatNo> taken;
+        std::vector<std::int64_t> room;  // by node: tasks that it and all later ones take
+        std::vector<std::int8_t> twin;   // on the last node, by GPU: an earlier one that was like it, or -1
     };
     // Job number `at` of those that move, and those after it.
     bool place_job(Trial& trial, std::size_t at);
-    // Its tasks from this one on, at no lower node and GPU than the task before: tasks of a job are alike.
-    bool place_task(Trial& trial, std::size_t at, std::vector<SeatNo>& taken);
+    // Its next task, at no lower node and GPU than the task before: tasks of a job are alike, and so are equal GPUs and
+    // equal nodes. A place that leaves the claimant too little room is left at once.
+    bool place_task(Trial& trial, Placing& placing);
+    bool later_jobs_fit(Trial& trial, std::size_t from) const;
     bool place_claimant(Trial& trial);
+    bool may_still_fit(const Trial& trial) const;
+    void look_again(Trial& trial, NodeNo node);
+    void look_again_around(Trial& trial, NodeNo node);
+    std::vector<std::int8_t> twins_on(Trial& trial, NodeNo node) const;
+    std::vector<NodeNo> twin_nodes();
     bool closes_no_more(const FleetIndex& fleet, std::span<const TenantNo> scattered);
 };
 
