@@ -242,6 +242,8 @@ struct Engine::State {
     void enforce_limits(Statement& statement, Instant now);
     struct LimitPlan;
     void bring_below(TenantNo limited, std::int64_t most, LimitPlan& plan, Instant now) const;
+    std::vector<std::size_t> levels_below(TenantNo tenant, TenantNo limited) const;
+    bool is_guaranteed_below(TenantNo tenant, TenantNo limited) const;  // what it holds is within a guarantee there
     void spare_needless(LimitPlan& plan, Instant now) const;
     void carry_out(const LimitPlan& plan, Statement& statement, Instant now);
     Duration least_run_under_limit(TenantNo victim, TenantNo limited) const;

@@ -281,7 +281,7 @@ void Engine::State::give_up_kept(TenantNo limited, std::int64_t most, Statement&
     struct Group {
         std::vector<JobNo> jobs;
         std::int64_t frees = 0, lost = 0, key = 0;
-        bool may_go = true;
+        bool may_go = true, guaranteed = false;  // work of a tenant below the limited one, within its guarantee
     };
     std::map<JobNo, Group> groups;
     for (const auto& [job, unused] : leader) {
@@ -291,13 +291,15 @@ void Engine::State::give_up_kept(TenantNo limited, std::int64_t most, Statement&
                        rec.job.preemptible && now - rec.started >= least_run_under_limit(rec.job.tenant, limited);
         group.frees += rec.holds() + keeps_of[job];
         group.lost += lost_by(rec, now);
+        group.guaranteed = group.guaranteed || is_guaranteed_below(rec.job.tenant, limited);
         group.key = group.jobs.empty() ? rec.job.key : std::min(group.key, rec.job.key);
         group.jobs.push_back(job);
     }
     std::vector<const Group*> order;
     for (const auto& [first, group] : groups)
         if (group.may_go) order.push_back(&group);
-    std::ranges::sort(order, {}, [](const Group* group) { return std::pair{group->lost, group->key}; });
+    std::ranges::sort(order, {},
+                      [](const Group* group) { return std::tuple{group->guaranteed, group->lost, group->key}; });
     std::int64_t excess = tenants[limited].has() + tenants[limited].kept - most;
     std::vector<const Group*> go;
     for (const Group* group : order) {
@@ -305,11 +307,13 @@ void Engine::State::give_up_kept(TenantNo limited, std::int64_t most, Statement&
         go.push_back(group);
         excess -= group->frees;
     }
-    std::erase_if(go, [&](const Group* group) {  // the cheaper ones are not needed beside a dearer one that frees more
-        if (excess + group->frees > 0) return false;
-        excess += group->frees;
-        return true;
-    });
+    // Guaranteed work stays if the others are enough, and the cheaper ones beside a dearer one that frees more.
+    for (const bool guaranteed : {true, false})
+        std::erase_if(go, [&](const Group* group) {
+            if (group->guaranteed != guaranteed || excess + group->frees > 0) return false;
+            excess += group->frees;
+            return true;
+        });
     for (const Group* group : go)
         for (const JobNo job : group->jobs) {
             Eviction eviction{.workload = jobs[job].job.key,

@@ -1,5 +1,6 @@
 // A limit, or the guarantee of a hard partition, that was lowered below what the tenant leases: preemptible work of the
-// tenant and of all below it is evicted until they are within the limit again. Spare tasks of elastic gangs go first,
+// tenant and of all below it is evicted until they are within the limit again. Tenants below the limited one keep what
+// they are guaranteed as long as other work can go. Of the work that may go, spare tasks of elastic gangs go first,
 // then the work that loses least; minimum run times are kept. Work that may not be preempted stays, and is reported.
 #include <algorithm>
 #include <bit>
@@ -17,17 +18,47 @@ constexpr std::size_t sets_tried_of = 12;  // jobs of which every set is tried; 
 struct Leaver {
     JobNo job = nil;
     std::int64_t holds = 0, lost = 0, key = 0;
+    std::vector<std::size_t> levels;  // of its tenant, below the limited one (GuaranteesBelow)
 };
 
-// The jobs that lose least together and hold at least so much; empty: all together do not.
-std::vector<Leaver> cheapest(std::vector<Leaver> all, std::int64_t excess) {
+// What the tenants below a limited one hold beyond their guarantees. A level is a tenant with everyone below it, or the
+// own work of a tenant that has children.
+class GuaranteesBelow {
+public:
+    explicit GuaranteesBelow(std::size_t levels) : beyond_(levels), taken_(levels) {}
+    void set(std::size_t level, std::int64_t beyond) { beyond_[level] = std::max<std::int64_t>(beyond, 0); }
+    void take(const std::vector<std::size_t>& levels, std::int64_t gpus) {
+        for (const std::size_t level : levels) taken_[level] += gpus;
+    }
+    // By how much taking this as well would reach into guarantees, over all levels.
+    std::int64_t broken_by(const std::vector<std::size_t>& levels, std::int64_t gpus) const {
+        std::int64_t sum = 0;
+        for (const std::size_t level : levels)
+            sum += broken(taken_[level] + gpus, level) - broken(taken_[level], level);
+        return sum;
+    }
+    // None of these levels has come down to its guarantee yet.
+    bool gives(const std::vector<std::size_t>& levels) const {
+        return std::ranges::all_of(levels, [&](std::size_t level) { return taken_[level] < beyond_[level]; });
+    }
+
+private:
+    std::int64_t broken(std::int64_t taken, std::size_t level) const {
+        return std::max<std::int64_t>(taken - beyond_[level], 0);
+    }
+    std::vector<std::int64_t> beyond_, taken_;
+};
+
+// Of jobs that hold at least so much together: those that break the least of guarantees, and then lose least. Empty:
+// all together do not hold so much.
+std::vector<Leaver> cheapest(std::vector<Leaver> all, std::int64_t excess, const GuaranteesBelow& guarantees) {
     std::int64_t sum = 0;
     for (const Leaver& each : all) sum += each.holds;
     if (sum < excess) return {};
     if (all.size() <= sets_tried_of) {
         std::ranges::sort(all, {}, &Leaver::key);
         struct Price {
-            std::int64_t lost = 0, holds = 0;
+            std::int64_t broken = 0, lost = 0, holds = 0;
             int jobs = 0;
             auto operator<=>(const Price&) const = default;
         };
@@ -40,7 +71,14 @@ std::vector<Leaver> cheapest(std::vector<Leaver> all, std::int64_t excess) {
                     price.lost += all[i].lost;
                     price.holds += all[i].holds;
                 }
-            if (price.holds < excess || (lowest && !(price < *lowest))) continue;
+            if (price.holds < excess) continue;
+            GuaranteesBelow after = guarantees;
+            for (std::size_t i = 0; i < all.size(); ++i)
+                if ((set >> i & 1u) != 0) {
+                    price.broken += after.broken_by(all[i].levels, all[i].holds);
+                    after.take(all[i].levels, all[i].holds);
+                }
+            if (lowest && !(price < *lowest)) continue;
             lowest = price;
             best = set;
         }
@@ -49,19 +87,27 @@ std::vector<Leaver> cheapest(std::vector<Leaver> all, std::int64_t excess) {
             if ((best >> i & 1u) != 0) out.push_back(all[i]);
         return out;
     }
-    // The least loss for each GPU first; then the dearest that is not needed stays after all.
+    // Jobs that break no guarantee first, then those of tenants beyond their guarantee, then the others; each time the
+    // least loss for each GPU first. In the end the dearest that is not needed stays after all.
     std::ranges::sort(all, [](const Leaver& a, const Leaver& b) {
         const Wide left = static_cast<Wide>(a.lost) * static_cast<Wide>(b.holds);
         const Wide right = static_cast<Wide>(b.lost) * static_cast<Wide>(a.holds);
         return left != right ? left < right : a.key < b.key;
     });
     std::vector<Leaver> out;
+    std::vector<bool> goes(all.size());
     std::int64_t taken = 0;
-    for (const Leaver& each : all) {
-        if (taken >= excess) break;
-        out.push_back(each);
-        taken += each.holds;
-    }
+    GuaranteesBelow after = guarantees;
+    for (int pass = 0; pass < 3; ++pass)
+        for (std::size_t i = 0; i < all.size() && taken < excess; ++i) {
+            const Leaver& each = all[i];
+            if (goes[i] || (pass == 0 && after.broken_by(each.levels, each.holds) > 0)) continue;
+            if (pass == 1 && !after.gives(each.levels)) continue;
+            goes[i] = true;
+            after.take(each.levels, each.holds);
+            out.push_back(each);
+            taken += each.holds;
+        }
     for (std::size_t i = out.size(); i-- > 0;)
         if (taken - out[i].holds >= excess) {
             taken -= out[i].holds;
@@ -69,6 +115,87 @@ std::vector<Leaver> cheapest(std::vector<Leaver> all, std::int64_t excess) {
         }
     return out;
 }
+
+// All that may go for one limit, and the choice among it.
+struct Yielding {
+    struct Elastic {
+        JobNo job = nil;
+        const Job* its = nullptr;
+        std::int32_t placed = 0;
+        std::int64_t lost = 0;
+        std::vector<std::size_t> levels;
+        std::int32_t tasks = 0;  // that go
+        std::int64_t gpus = 0;
+    };
+    GuaranteesBelow guarantees;
+    std::int64_t excess = 0;
+    std::vector<Leaver> whole;
+    std::vector<Elastic> elastic;
+    std::vector<Leaver> go;  // chosen to end as a whole
+    std::int64_t taken = 0;
+
+    // As many spare tasks as are needed; `gently`: that leave every guarantee whole.
+    void take_spares(bool gently) {
+        for (Elastic& each : elastic)
+            while (taken < excess && each.placed - each.tasks > each.its->least) {
+                const std::int64_t gpus =
+                    each.its->counted(each.placed) - each.its->counted(each.placed - each.tasks - 1);
+                if (gently && guarantees.broken_by(each.levels, gpus - each.gpus) > 0) break;
+                guarantees.take(each.levels, gpus - each.gpus);
+                taken += gpus - each.gpus;
+                ++each.tasks;
+                each.gpus = gpus;
+            }
+    }
+    bool goes(JobNo job) const { return std::ranges::find(go, job, &Leaver::job) != go.end(); }
+    // Jobs that have not been chosen, with what they hold beside the spare tasks that go.
+    std::vector<Leaver> rest() const {
+        std::vector<Leaver> out = whole;
+        std::erase_if(out, [&](const Leaver& each) { return goes(each.job); });
+        for (Leaver& each : out)
+            if (const auto its = std::ranges::find(elastic, each.job, &Elastic::job); its != elastic.end())
+                each.holds -= its->gpus;
+        return out;
+    }
+    std::int64_t broken_by(const std::vector<Leaver>& leavers) const {
+        GuaranteesBelow after = guarantees;
+        std::int64_t sum = 0;
+        for (const Leaver& each : leavers) {
+            sum += after.broken_by(each.levels, each.holds);
+            after.take(each.levels, each.holds);
+        }
+        return sum;
+    }
+    void choose() {
+        std::ranges::sort(elastic, {}, [](const Elastic& each) { return std::pair{each.lost, each.its->key}; });
+        take_spares(true);
+        if (taken >= excess) return;
+        std::vector<Leaver> cheap = cheapest(rest(), excess - taken, guarantees);
+        if (!cheap.empty() && broken_by(cheap) == 0)
+            go = std::move(cheap);
+        else
+            break_guarantees();
+    }
+    // All jobs that break no guarantee, then the other spare tasks, then whole jobs for what is left. Jobs that are not
+    // needed beside the later ones are spared afterwards.
+    void break_guarantees() {
+        std::vector<Leaver> left = rest();
+        std::ranges::sort(left, {}, [](const Leaver& each) { return std::pair{each.lost, each.key}; });
+        for (const Leaver& each : left) {
+            if (guarantees.broken_by(each.levels, each.holds) > 0) continue;
+            guarantees.take(each.levels, each.holds);
+            taken += each.holds;
+            go.push_back(each);
+        }
+        std::erase_if(elastic, [&](const Elastic& each) { return goes(each.job); });
+        take_spares(false);
+        if (taken >= excess) return;
+        left = rest();
+        std::vector<Leaver> more = cheapest(left, excess - taken, guarantees);
+        if (more.empty()) more = left;  // not enough, but all that may go
+        go.insert(go.end(), more.begin(), more.end());
+    }
+};
 
 }  // namespace
 
@@ -124,7 +251,8 @@ struct Engine::State::LimitPlan {
         TenantNo limited = 0;    // whose limit asked for it first
     };
     std::vector<Item> items;
-    std::vector<std::int64_t> gone;  // by tenant, with everyone below
+    std::vector<std::int64_t> gone;      // by tenant, with everyone below
+    std::vector<std::int64_t> own_gone;  // of its own work
 
     Item* of(JobNo job) {
         const auto found = std::ranges::find(items, job, &Item::job);
@@ -141,62 +269,59 @@ struct Engine::State::LimitPlan {
             item->tasks = tasks;
         const std::int64_t more = rec.job.counted(rec.placed - before) - rec.job.counted(rec.placed - tasks);
         for (const TenantNo holder : state.tenants[rec.job.tenant].line) gone[holder] += more;
+        own_gone[rec.job.tenant] += more;
     }
 };
+
+// The levels between a tenant and the limited one.
+std::vector<std::size_t> Engine::State::levels_below(TenantNo tenant, TenantNo limited) const {
+    std::vector<std::size_t> out;
+    if (!tenants[tenant].children.empty()) out.push_back(tenants.size() + tenant);
+    for (const TenantNo holder : tenants[tenant].line) {
+        if (holder == limited) break;
+        out.push_back(holder);
+    }
+    return out;
+}
+
+bool Engine::State::is_guaranteed_below(TenantNo tenant, TenantNo limited) const {
+    return std::ranges::any_of(levels_below(tenant, limited), [&](std::size_t level) {
+        if (level >= tenants.size()) return tenants[tenant].own_has() <= own_guarantee(tenant);
+        return tenants[level].has() <= tenants[level].guarantee;
+    });
+}
 
 void Engine::State::bring_below(TenantNo limited, std::int64_t most, LimitPlan& plan, Instant now) const {
     const std::int64_t excess = tenants[limited].has() - plan.gone[limited] - most;
     if (excess <= 0) return;
-    std::vector<Leaver> whole;
-    std::vector<JobNo> elastic;
-    const auto stays = [&](JobNo job) {
-        const LimitPlan::Item* item = plan.of(job);
-        return jobs[job].placed - (item == nullptr ? 0 : item->tasks);
-    };
+    Yielding yielding{.guarantees = GuaranteesBelow{2 * tenants.size()}, .excess = excess};
+    for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant) {
+        const TenantRec& rec = tenants[tenant];
+        yielding.guarantees.set(tenant, rec.has() - plan.gone[tenant] - rec.guarantee);
+        yielding.guarantees.set(tenants.size() + tenant, rec.own_has() - plan.own_gone[tenant] - own_guarantee(tenant));
+    }
     for (const JobNo job : running) {
         const JobRec& rec = jobs[job];
         const std::vector<TenantNo>& line = tenants[rec.job.tenant].line;
-        const std::int32_t placed = stays(job);
+        const LimitPlan::Item* item = plan.of(job);
+        const std::int32_t placed = rec.placed - (item == nullptr ? 0 : item->tasks);
         if (rec.phase != Phase::running || !rec.job.preemptible || rec.holds() == 0 || placed == 0) continue;
         if (std::ranges::find(line, limited) == line.end()) continue;
         if (now - rec.started < least_run_under_limit(rec.job.tenant, limited)) continue;
-        whole.push_back({job, rec.job.counted(placed), lost_by(rec, now), rec.job.key});
-        if (can_shrink(rec) && placed > rec.job.least) elastic.push_back(job);
+        const std::int64_t lost = lost_by(rec, now);
+        const std::vector<std::size_t> levels = levels_below(rec.job.tenant, limited);
+        yielding.whole.push_back({job, rec.job.counted(placed), lost, rec.job.key, levels});
+        if (can_shrink(rec) && placed > rec.job.least)
+            yielding.elastic.push_back({job, &rec.job, placed, lost, levels});
     }
-    // As many spare tasks as are needed, if they are enough; else all of them, and whole jobs for the rest.
-    std::ranges::sort(elastic, {}, [&](JobNo job) { return std::pair{lost_by(jobs[job], now), jobs[job].job.key}; });
-    struct Spare {
-        JobNo job = nil;
-        std::int32_t tasks = 0;
-        std::int64_t gpus = 0;
-    };
-    std::vector<Spare> spare;
-    std::int64_t spared = 0;
-    for (const JobNo job : elastic) {
-        Spare each{job, 0, 0};
-        const JobRec& rec = jobs[job];
-        const std::int32_t placed = stays(job);
-        while (spared + each.gpus < excess && placed - each.tasks > rec.job.least) {
-            ++each.tasks;
-            each.gpus = rec.job.counted(placed) - rec.job.counted(placed - each.tasks);
-        }
-        spared += each.gpus;
-        if (each.tasks > 0) spare.push_back(each);
-    }
-    std::vector<Leaver> leave_whole;
-    if (spared < excess) {
-        for (Leaver& each : whole)
-            if (const auto its = std::ranges::find(spare, each.job, &Spare::job); its != spare.end())
-                each.holds -= its->gpus;
-        leave_whole = cheapest(whole, excess - spared);
-        if (leave_whole.empty()) leave_whole = whole;  // not enough, but all that may go
-    }
-    for (const Spare& each : spare)
-        plan.set(*this, each.job, jobs[each.job].placed - stays(each.job) + each.tasks, limited);
-    for (const Leaver& each : leave_whole) plan.set(*this, each.job, jobs[each.job].placed, limited);
+    yielding.choose();
+    for (const Yielding::Elastic& each : yielding.elastic)
+        if (each.tasks > 0) plan.set(*this, each.job, jobs[each.job].placed - each.placed + each.tasks, limited);
+    for (const Leaver& each : yielding.go) plan.set(*this, each.job, jobs[each.job].placed, limited);
 }
 
-// What no limit needs stays after all: whole jobs first, those that lose most before the others.
+// What no limit needs stays after all: work of tenants that the plan takes below their guarantee first, then whole
+// jobs, those that lose most before the others.
 void Engine::State::spare_needless(LimitPlan& plan, Instant now) const {
     const auto may_keep = [&](JobNo job, std::int64_t more) {
         return std::ranges::all_of(tenants[jobs[job].job.tenant].line, [&](TenantNo holder) {
@@ -211,7 +336,15 @@ void Engine::State::spare_needless(LimitPlan& plan, Instant now) const {
         };
         return order(a) < order(b);
     });
-    for (LimitPlan::Item& item : plan.items) {
+    const auto is_owed = [&](TenantNo tenant) {
+        if (!tenants[tenant].children.empty() &&
+            tenants[tenant].own_has() - plan.own_gone[tenant] < own_guarantee(tenant))
+            return true;
+        return std::ranges::any_of(tenants[tenant].line, [&](TenantNo holder) {
+            return tenants[holder].has() - plan.gone[holder] < tenants[holder].guarantee;
+        });
+    };
+    const auto keep = [&](LimitPlan::Item& item) {
         const JobRec& rec = jobs[item.job];
         // As many tasks as the limits bear: of an elastic gang any number above its least, else all.
         for (std::int32_t tasks = 0; tasks < item.tasks; ++tasks) {
@@ -222,7 +355,10 @@ void Engine::State::spare_needless(LimitPlan& plan, Instant now) const {
             plan.set(*this, item.job, tasks, item.limited);
             break;
         }
-    }
+    };
+    for (LimitPlan::Item& item : plan.items)
+        if (is_owed(jobs[item.job].job.tenant)) keep(item);
+    for (LimitPlan::Item& item : plan.items) keep(item);
     std::erase_if(plan.items, [](const LimitPlan::Item& item) { return item.tasks == 0; });
 }
 
@@ -266,7 +402,9 @@ void Engine::State::enforce_limits(Statement& statement, Instant now) {
         return most && tenants[tenant].has() > *most;
     };
     if (std::ranges::any_of(down, is_over)) {
-        LimitPlan plan{.items = {}, .gone = std::vector<std::int64_t>(tenants.size())};
+        LimitPlan plan{.items = {},
+                       .gone = std::vector<std::int64_t>(tenants.size()),
+                       .own_gone = std::vector<std::int64_t>(tenants.size())};
         for (auto number = down.rbegin(); number != down.rend(); ++number)
             if (is_over(*number)) bring_below(*number, *tenants[*number].most(), plan, now);
         spare_needless(plan, now);

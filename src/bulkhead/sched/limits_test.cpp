@@ -121,6 +121,80 @@ TEST(Limits, of_a_parent_are_kept_by_the_work_below_it) {
     EXPECT_LE(held(play, 0), Gpus::whole(4));
 }
 
+// A department whose limit is lowered, with a guaranteed team and two others.
+struct Department : Limited {
+    explicit Department(std::int64_t guarantee)
+        : Limited{[&] {
+              std::vector<TenantFacts> facts{team("dept"), team("owner", guarantee), team("guest"), team("other")};
+              for (TenantNo child : {1u, 2u, 3u}) facts[child].parent = 0;
+              return facts;
+          }()} {}
+};
+
+TEST(Limits, of_a_parent_spare_the_work_that_a_child_is_guaranteed) {
+    Department play{4};
+    play.run({.name = "guest", .tenant = 2, .gpus = 4});
+    play.later(Duration::hours(1));
+    play.run({.name = "owned", .tenant = 1, .gpus = 4});
+    play.later(Duration::hours(1));
+    play.limit(0, 4);
+    play.cycle();
+    EXPECT_EQ(play.evicted(), (Names{"guest"}));
+    play.stop_evicted();
+    play.settle();
+    EXPECT_TRUE(play.runs("owned"));
+}
+
+TEST(Limits, spare_tasks_within_a_guarantee_go_after_whole_jobs_beyond_one) {
+    Department play{5};
+    play.run({.name = "owned", .tenant = 1, .tasks = 5, .least = 1});
+    play.run({.name = "guest", .tenant = 2, .gpus = 2});
+    play.later(Duration::hours(1));
+    play.limit(0, 5);
+    play.cycle();
+    EXPECT_EQ(play.evicted(), (Names{"guest"}));
+}
+
+TEST(Limits, guaranteed_work_goes_if_nothing_else_is_left) {
+    Department play{4};
+    play.run({.name = "guest", .tenant = 2, .gpus = 2});
+    play.run({.name = "owned", .tenant = 1, .tasks = 4, .least = 2});
+    play.limit(0, 3);
+    play.cycle();
+    EXPECT_EQ(play.evicted(), (Names{"guest", "owned"}));
+    EXPECT_EQ(held(play, 1), Gpus::whole(3));
+}
+
+TEST(Limits, among_many_jobs_the_guaranteed_ones_stay) {
+    Department play{2};
+    for (int i = 0; i < 6; ++i) play.run({.name = "guest" + std::to_string(i), .tenant = 2, .gpus = 1});
+    play.node({.name = "n2"});
+    for (int i = 0; i < 7; ++i) play.run({.name = "other" + std::to_string(i), .tenant = 3, .gpus = 1});
+    play.later(Duration::hours(1));
+    play.run({.name = "young", .tenant = 1, .gpus = 2});  // it loses least
+    play.later(Duration::hours(1));
+    play.limit(0, 2);
+    play.cycle();
+    EXPECT_EQ(play.evicted().size(), 13u);
+    play.stop_evicted();
+    play.settle();
+    EXPECT_TRUE(play.runs("young"));
+}
+
+TEST(Limits, kept_nodes_of_a_guaranteed_child_are_given_up_last) {
+    Department play{1};
+    play.node({.name = "n2"});
+    const SharingScope alone{PeerTrust::same_tenant, PeerTrust::same_tenant, PeerTrust::same_tenant,
+                             PeerTrust::same_tenant};
+    play.run({.name = "guest", .tenant = 2, .gpus = 1, .sharing = alone, .keeps_node = true});
+    play.later(Duration::hours(1));
+    play.run({.name = "owned", .tenant = 1, .gpus = 1, .sharing = alone, .keeps_node = true});
+    play.later(Duration::hours(1));
+    play.limit(0, 8);
+    play.cycle();
+    EXPECT_EQ(play.evicted(), (Names{"guest"}));
+}
+
 TEST(Limits, a_lowered_guarantee_of_a_hard_partition_is_such_a_limit) {
     std::vector<TenantFacts> facts{team("hard", 6), team("b")};
     facts[0].hard = true;
