@@ -1,6 +1,7 @@
 // One GPU as the engine keeps it: sixteen bytes, so that whole nodes are compared and hashed as bytes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -30,7 +31,8 @@ inline constexpr std::array<std::uint8_t, 256> slice_counts = [] {
 }();
 constexpr int slices_in(std::uint8_t mask) { return slice_counts[mask]; }
 
-// Shares from here on, in thousandths, fill a GPU before its MPS server has as many clients as it takes.
+// Shares from here on, in thousandths, fill a GPU before its MPS server has as many clients as it takes. In a fleet
+// where all shares are so large, clients are not counted.
 inline constexpr std::int64_t large_share = 1000 / gpu::mps_clients + 1;
 
 struct Cell {
@@ -43,7 +45,7 @@ struct Cell {
     std::uint16_t taken = 0;     // thousandths that are held
     Company company;             // bears: on the GPU; closer: in the same memory
     std::uint8_t kept = 0;       // slices that are promised to somebody
-    std::uint8_t clients = 0;    // of its MPS server; 0: not counted, because none has less than a 48th of the GPU
+    std::uint8_t clients = 0;    // of its MPS server, tasks of all work together; 0 where clients are not counted
     std::array<std::uint8_t, 2> unused{};
 
     bool empty(std::uint8_t all) const { return company.empty() && available == all; }
@@ -52,8 +54,7 @@ struct Cell {
         const unsigned gone = static_cast<unsigned>(~open()) & all;
         return gpu::Occupancy::of_state(static_cast<std::size_t>(mode) << 8 | gone);
     }
-    // How many more clients its MPS server takes, at least. Uncounted clients have large shares.
-    std::int64_t clients_left() const { return gpu::mps_clients - (clients > 0 ? clients : taken / large_share); }
+    std::int64_t clients_left() const { return std::max<std::int64_t>(gpu::mps_clients - clients, 0); }
     friend auto operator<=>(const Cell&, const Cell&) = default;
 };
 static_assert(sizeof(Cell) == 16);

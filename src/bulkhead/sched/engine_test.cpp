@@ -162,6 +162,60 @@ TEST(Engine, large_shares_need_no_count_of_mps_clients) {
     EXPECT_EQ(clients[0] + clients[1], 42);
 }
 
+TEST(Engine, a_large_share_is_one_client_of_its_mps_server) {
+    Play play;
+    play.tenants({team("a")});
+    play.node({.name = "n1", .gpus = 1});
+    play.run({.name = "x", .share = 600});
+    play.run({.name = "y", .tasks = 30, .share = 10});
+    play.run({.name = "z", .tasks = 17, .share = 1});
+    play.submit({.name = "the 49th", .share = 1});
+    play.cycle();
+    EXPECT_FALSE(play.runs("the 49th"));
+}
+
+TEST(Engine, no_work_ends_for_clients_that_an_mps_server_still_takes) {
+    Play play;
+    play.tenants({team("a", 1), team("b")});
+    play.node({.name = "n1", .gpus = 2});
+    play.run({.name = "x", .share = 600});
+    play.run({.name = "z", .tenant = 1});
+    play.later(Duration::hours(1));
+    play.submit({.name = "y", .tasks = 30, .share = 10});
+    play.cycle();
+    EXPECT_TRUE(play.runs("y"));
+    EXPECT_TRUE(play.last.evict.empty());
+}
+
+// One lease holds the shares of fifty tasks on two GPUs: 40 on the first, 10 on the second.
+TEST(Engine, clients_of_leases_that_are_there_are_counted_gpu_by_gpu) {
+    Play play;
+    play.tenants({team("a")});
+    Node node = node_of({.name = "n1", .gpus = 2});
+    for (std::size_t gpu = 0; gpu < 2; ++gpu) {
+        node.gpus[gpu].available = 0;
+        node.gpus[gpu].held = 0xFF;
+        node.gpus[gpu].seats.push_back(
+            {.lease = 7, .size = 8, .profile = {}, .share = gpu == 0 ? 400 : 100, .mechanism = Mechanism::mps});
+    }
+    node.residents.push_back({.lease = 7,
+                              .tenant = 0,
+                              .node = PeerTrust::same_domain,
+                              .gpu = PeerTrust::same_domain,
+                              .instance = PeerTrust::same_domain,
+                              .nvlink = PeerTrust::same_domain,
+                              .tasks = 50});
+    play.nodes.push_back("n1");
+    play.engine.add_node(node);
+    play.run({.name = "y", .tasks = 46, .share = 1});
+    std::vector<int> clients(2);
+    for (const TaskSeat& task : play.engine.seats(play.jobs.at("y"))) ++clients[task.gpus.front()];
+    EXPECT_EQ(clients, (std::vector<int>{8, 38}));
+    play.submit({.name = "one more", .share = 1});
+    play.cycle();
+    EXPECT_FALSE(play.runs("one more"));
+}
+
 TEST(Engine, a_slice_goes_where_it_leaves_the_most) {
     Play play;
     play.tenants({team("a")});

@@ -131,12 +131,14 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
     // several tasks share is one as well.
     struct Drawn {
         LeaseKey lease = 0;
-        std::size_t pieces = 0, each = 0;  // pieces of a GPU for one task; 0: not known
+        std::size_t pieces = 0, each = 0;    // pieces of a GPU for one task; 0: not known
+        std::int64_t share = 0, before = 0;  // of all pieces here, and of those that have a seat
         bool whole = true;
         SeatNo seat = nil;
         std::size_t filled = 0;
     };
     std::vector<Drawn> drawn;
+    bool crowded = false;  // small MPS shares are here
     const auto drawn_of = [&](LeaseKey lease) {
         const auto known = std::ranges::find(drawn, lease, &Drawn::lease);
         return known != drawn.end() ? known : drawn.insert(drawn.end(), Drawn{.lease = lease});
@@ -145,6 +147,7 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
         for (const Seat& seat : gpu.seats) {
             const auto of = drawn_of(seat.lease);
             ++of->pieces;
+            of->share += seat.share;
             of->whole = of->whole && seat.profile.empty() && seat.share == 1000;
         }
     for (const Resident& resident : as.residents)
@@ -179,7 +182,12 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
             rec.scopes = scopes_of(resident->node, resident->gpu, resident->instance, resident->nvlink);
             rec.host_kernel = resident->on_host_kernel;
             rec.job = resident->job;
-            rec.tasks = of.each > 0 ? std::uint16_t{1} : of.seat == nil ? resident->tasks : std::uint16_t{0};
+            // Tasks that share a GPU hold one share of it, as many times as large.
+            const auto tasks_before = [&] { return resident->tasks * of.before / std::max<std::int64_t>(of.share, 1); };
+            const std::int64_t others = tasks_before();
+            of.before += seat.share;
+            rec.tasks = of.each > 0 ? std::uint16_t{1} : static_cast<std::uint16_t>(tasks_before() - others);
+            if (rec.is_mps_client() && seat.share < large_share * rec.tasks) crowded = true;
             of.seat = made;
             of.filled = 1;
             rec.ending = resident->ending;
@@ -187,6 +195,7 @@ void FleetIndex::draw(NodeNo node, const Node& as) {
             link(made);
         }
     }
+    if (crowded) count_clients();
     recount(node);
 }
 
@@ -280,6 +289,9 @@ ShapeNo FleetIndex::shape(const TaskNeed& need) {
     std::ranges::sort(shape.need.kinds);
     shape.scopes = scopes_of(need.sharing.node, need.sharing.gpu, need.sharing.instance, need.sharing.nvlink);
     look_up(shape);
+    if (need.mechanism == Mechanism::mps &&
+        std::ranges::any_of(need.wants, [](const Want& want) { return want.is_shared() && want.share < large_share; }))
+        count_clients();
     shapes_.push_back(std::move(shape));
     return known->second;
 }

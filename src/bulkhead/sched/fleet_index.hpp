@@ -403,6 +403,7 @@ private:
     // Cells and company, from the seats. `gpus`: one bit for each GPU that changed; the others are left as they are.
     void recount(NodeNo node, std::uint64_t gpus = ~std::uint64_t{0});
     void recount_fabric(NodeNo node);
+    void count_clients();  // of MPS servers, from now on
     void link(SeatNo seat);
     void unlink(SeatNo seat);
     SeatNo new_seat();
@@ -457,6 +458,7 @@ private:
     mutable std::vector<Packed> packed_;  // by hash; as many as there are nodes, or nearly
     std::int64_t free_ = 0, total_ = 0;
     bool remembers_hosts_ = false;
+    bool counts_clients_ = false;   // a task with an MPS share below large_share was asked for or is there
     bool several_domains_ = false;  // tenants distrust each other
 };
 
@@ -574,7 +576,6 @@ void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seat
         cell.taken = 0;
         cell.clients = 0;
     }
-    std::uint64_t crowded = 0;  // GPUs where a client of an MPS server has a small share
     for (SeatNo s = first; s != nil; s = seats[s].next_here) {
         const SeatRec& seat = seats[s];
         const bool left = gone(seat);
@@ -588,13 +589,8 @@ void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seat
                 continue;
             }
             index.sit(cell, seat);
-            if (!seat.is_mps_client()) continue;
-            cell.clients = static_cast<std::uint8_t>(std::min(cell.clients + seat.tasks, 255));
-            if (seat.share < large_share * seat.tasks) crowded |= std::uint64_t{1} << at;
         }
     }
-    for (std::size_t at = 0; at < cells.size(); ++at)
-        if ((only >> at & 1u) != 0 && (crowded >> at & 1u) == 0) cells[at].clients = 0;
     // Those who stay keep what they have, whoever else had it too.
     for (SeatNo s = first; s != nil; s = seats[s].next_here) {
         const SeatRec& seat = seats[s];
@@ -622,10 +618,14 @@ void FleetIndex::promise(const Portion& where, const Job& job, JobNo owner, cons
                 const SeatRec& seat = seats_[kept];
                 const auto gpu = static_cast<std::size_t>(std::countr_zero(seat.gpus));
                 if (seat.gpus == 0 || seat.profile != 0 || gpu >= supposed.cells.size()) return false;
-                std::int64_t taken = supposed.cells[gpu].taken + seat.share;
+                std::int64_t taken = supposed.cells[gpu].taken + seat.share, clients = 1;
                 for (std::size_t k = first; k < out.size(); ++k)
-                    if (seats_[out[k]].gpus == seat.gpus) taken += seats_[out[k]].share;
-                return taken <= 1000;
+                    if (seats_[out[k]].gpus == seat.gpus) {
+                        taken += seats_[out[k]].share;
+                        ++clients;
+                    }
+                const bool mps = seat.mechanism == Mechanism::mps;
+                return taken <= 1000 && (!mps || clients <= supposed.cells[gpu].clients_left());
             };
             const auto beside = std::find_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(), has_more);
             if (beside == out.end() || !has_cores(supposed.view.cpu, supposed.view.memory, shape)) break;

@@ -223,7 +223,7 @@ private:
             }
             if (job != nullptr && !job->runs.empty()) continue;
             if (job != nullptr) job->held_back = Reason{"wait.stopping", {}};
-            draw_stranger(lease.spec, --other);
+            draw_stranger(lease.spec, --other, lease.spec.tasks.value_or(job != nullptr ? job->job.tasks : 1));
         }
     }
 
@@ -275,8 +275,14 @@ private:
     }
 
     // It sits there, and nobody here decides about it.
-    void draw_stranger(const GpuLeaseSpec& lease, LeaseKey key) {
+    void draw_stranger(const GpuLeaseSpec& lease, LeaseKey key, std::int64_t tasks) {
         if (snapshot_.find<Tenant>(lease.tenant) == nullptr) return;
+        // Tasks that share a GPU hold one share of it, as many times as large.
+        const auto share_of = [&](std::string_view node) {
+            std::int64_t sum = 0;
+            for (const LeasedSlice& slice : lease.slices) sum += node.empty() || slice.node == node ? slice.share : 0;
+            return sum;
+        };
         for (const LeasedSlice& slice : lease.slices) {
             Node& node = scene_.nodes[numbers_.at(slice.node)];
             if (std::cmp_greater_equal(slice.gpu, node.gpus.size())) continue;
@@ -293,7 +299,9 @@ private:
                                       .gpu = lease.sharing.gpu,
                                       .instance = lease.sharing.instance,
                                       .nvlink = lease.sharing.nvlink,
-                                      .on_host_kernel = lease.tier < Tier::vm});
+                                      .on_host_kernel = lease.tier < Tier::vm,
+                                      .tasks = static_cast<std::uint16_t>(
+                                          std::max<std::int64_t>(tasks * share_of(slice.node) / share_of({}), 1))});
         }
         const auto without = [&](const std::vector<LeasedDevice>& devices, bool drives) {
             for (const LeasedDevice& device : devices) {

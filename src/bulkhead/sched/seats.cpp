@@ -68,6 +68,13 @@ void FleetIndex::recount_fabric(NodeNo node) {
         }
 }
 
+void FleetIndex::count_clients() {
+    if (counts_clients_) return;
+    counts_clients_ = true;
+    for (NodeNo node = 0; node < nodes_.size(); ++node)
+        if (nodes_[node].seats != nil) recount(node);
+}
+
 SeatRec FleetIndex::seat_of(const Job& job, JobNo owner, NodeNo node) const {
     const Shape& shape = shapes_[job.shape];
     SeatRec seat;
@@ -128,6 +135,8 @@ void FleetIndex::sit(Cell& cell, const SeatRec& seat) const {
     if (seat.profile == 0) cell.use = static_cast<std::uint8_t>(1 + static_cast<unsigned>(seat.mechanism));
     cell.mode = std::max(cell.mode, profile_modes_[seat.profile]);
     if (!seat.ending) cell.held |= mask;
+    if (counts_clients_ && seat.is_mps_client())
+        cell.clients = static_cast<std::uint8_t>(std::min(cell.clients + seat.tasks, 255));
     const std::int64_t slices = models_[cell.model].slices;
     cell.taken = static_cast<std::uint16_t>(
         cell.taken + (seat.profile == 0 ? seat.share : std::int64_t{1000} * seat.size / slices * seat.share / 1000));
@@ -180,13 +189,7 @@ SeatNo FleetIndex::take(NodeNo node, const Job& job, JobNo owner, const Choice& 
     rec.residents = rec.residents.with(seat.tenant, seat.scope(0),
                                        seat.host_kernel ? PeerTrust::same_domain : PeerTrust::distrusting,
                                        [&](TenantNo tenant) { return tenant_domain(tenant); });
-    const auto is_crowded = [&] {
-        if (!seat.is_mps_client()) return false;
-        return seat.share < large_share || cells_[rec.cells + static_cast<std::size_t>(choice.gpu)].clients > 0;
-    };
-    if (is_crowded())
-        recount(node, seat.gpus);
-    else if (rec.board_is_one)
+    if (rec.board_is_one)
         recount_fabric(node);
     else
         restate(node);
