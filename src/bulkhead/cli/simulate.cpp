@@ -93,9 +93,8 @@ void describe(Command command) {
         "checkpoint, one every 30 minutes. Printed is how long jobs wait and take, and what that costs.\n\n"
         "--mix: the same with jobs, nodes and tenants drawn from a mix (bench/mixes/) and a seed.\n\n"
         "--mig: requests for MIG instances of one model arrive, are served at once or refused, and leave; nothing is\n"
-        "moved. Printed is how many are served at several loads: by first-fit, by bulkhead as it is and told "
-        "beforehand\n"
-        "what is asked for how often, and by a fleet that is packed anew for every request.\n\n"
+        "moved. Printed is how many are served at several loads: by first-fit, by bulkhead, which learns from the\n"
+        "requests what is asked for how often, and by a fleet that is packed anew for every request.\n\n"
         "The same input gives every policy the same arrivals, and the same bytes on every run.");
     command.footer(
         "Examples:\n"

@@ -25,7 +25,7 @@ struct Server {
     std::int64_t MigCount::* served;
 };
 constexpr std::array servers{Server{"first-fit", &MigCount::first_fit}, Server{"bulkhead", &MigCount::bulkhead},
-                             Server{"bulkhead, told", &MigCount::told}, Server{"packed anew", &MigCount::packed_anew}};
+                             Server{"packed anew", &MigCount::packed_anew}};
 
 // Served requests, or served slices.
 struct Of {

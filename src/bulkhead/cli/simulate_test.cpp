@@ -55,7 +55,7 @@ TEST_F(Simulate, mig_prints_how_many_requests_each_serves_at_each_load) {
     std::vector<std::string> as_json = asked;
     as_json.insert(as_json.end(), {"-o", "json"});
     ASSERT_EQ(run_with(as_json), done) << err_;
-    EXPECT_THAT(out_, HasSubstr("\"bulkhead, told\": {\n    \"requests_percent\": {\n      \"80\": "));
+    EXPECT_THAT(out_, HasSubstr("\"bulkhead\": {\n    \"requests_percent\": {\n      \"80\": "));
     EXPECT_EQ(run_with({"--mig", "a31"}), could_not);
     EXPECT_EQ(run_with({"--mig", "a30-24gb", "--expect", "9g.1gb=1"}), bad_input);
     EXPECT_EQ(run_with({"--mig", "a30-24gb", "--gpus", "0"}), bad_input);

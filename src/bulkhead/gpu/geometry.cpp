@@ -28,20 +28,13 @@ Geometry::Geometry(const Board& board, const Weights& weights) : board_{&board} 
         for (std::size_t p = 0; p < board.profiles.size(); ++p) {
             const Profile& profile = board.profiles[p];
             best_[p][state] = nowhere;
-            roomiest_[p][state] = nowhere;
             if (!now.admits(profile)) continue;
             unsigned fits = 0;
             std::uint64_t best_value = 0;
-            std::pair<std::uint64_t, std::uint64_t> most_left;
             for (const unsigned start : profile.starts) {
                 if (!now.free(profile.at(start))) continue;
                 fits |= 1u << start;
-                const std::size_t then = now.with(profile, start).state();
-                const std::uint64_t after = value_[then];
-                if (const std::pair left{room_left_[then], after}; roomiest_[p][state] == nowhere || left > most_left) {
-                    most_left = left;
-                    roomiest_[p][state] = static_cast<std::uint8_t>(start);
-                }
+                const std::uint64_t after = value_[now.with(profile, start).state()];
                 if (best_[p][state] != nowhere && after <= best_value) continue;
                 best_value = after;
                 best_[p][state] = static_cast<std::uint8_t>(start);
@@ -49,8 +42,6 @@ Geometry::Geometry(const Board& board, const Weights& weights) : board_{&board} 
             fit_[p][state] = static_cast<std::uint8_t>(fits);
             if (fits == 0) continue;
             weighted += weights[p] * (one_request + best_value);
-            const std::uint64_t size = profile.memory_slices;
-            room_left_[state] += weights[p] * size * size * room(now, p);
         }
         value_[state] = total == 0 ? 0 : weighted / total;
     }

@@ -93,16 +93,6 @@ public:
 
     Value value(Occupancy now) const { return {value_[now.state()]}; }
 
-    // The same questions for one GPU of many, where what this one must refuse another may serve. Then it is not the
-    // next refusal that counts but what still fits: how often each profile alone would fit, by its weight and by the
-    // square of its size, because large ones find no other place. Found by trying (docs/promises.md, MIG acceptance).
-    std::uint64_t room_left(Occupancy now) const { return room_left_[now.state()]; }
-    // The start that leaves most of it; of several, the one that place() would prefer.
-    std::optional<unsigned> place_among_many(Occupancy now, std::size_t profile) const {
-        const std::uint8_t start = roomiest_[profile][now.state()];
-        return start == nowhere ? std::nullopt : std::optional<unsigned>{start};
-    }
-
     // How many more instances of this profile alone would fit, as nvmlDeviceGetGpuInstanceRemainingCapacity counts.
     unsigned room(Occupancy now, std::size_t profile) const;
 
@@ -113,8 +103,6 @@ private:
     const Board* board_;
     std::array<PerState, profiles_max> fit_{};
     std::array<PerState, profiles_max> best_{};
-    std::array<PerState, profiles_max> roomiest_{};
-    std::array<std::uint64_t, Occupancy::states> room_left_{};
     std::array<std::uint64_t, Occupancy::states> value_{};
 };
 

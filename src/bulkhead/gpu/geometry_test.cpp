@@ -205,30 +205,5 @@ TEST(Arrange, finds_the_best_of_all_combinations) {
     EXPECT_TRUE(arrange(geometry, {}, {}));
 }
 
-// One GPU of many: the first small instance of an empty GPU costs the large ones their place, the next hardly anything.
-TEST(RoomLeft, counts_what_still_fits_and_large_profiles_most) {
-    const Board& board = **find_board("h100-80gb-sxm5");
-    const Geometry geometry{board};
-    const std::size_t small = find_profile(board, "1g.10gb")->index;
-    const unsigned first = *geometry.place_among_many({}, small);
-    const Occupancy one = Occupancy{}.with(board.profiles[small], first);
-    const Occupancy two = one.with(board.profiles[small], *geometry.place_among_many(one, small));
-    EXPECT_GT(geometry.room_left({}) - geometry.room_left(one),
-              2 * (geometry.room_left(one) - geometry.room_left(two)));
-    for (std::size_t state = 0; state < Occupancy::states; ++state) {
-        const Occupancy now = Occupancy::of_state(state);
-        for (std::size_t p = 0; p < board.profiles.size(); ++p) {
-            std::uint64_t most = 0;
-            for (const unsigned start : geometry.fit(now, p))
-                most = std::max(most, geometry.room_left(now.with(board.profiles[p], start)));
-            const auto start = geometry.place_among_many(now, p);
-            ASSERT_EQ(start.has_value(), !geometry.fit(now, p).empty());
-            if (start) {
-                ASSERT_EQ(geometry.room_left(now.with(board.profiles[p], *start)), most);
-            }
-        }
-    }
-}
-
 }  // namespace
 }  // namespace bulkhead::gpu

@@ -150,7 +150,7 @@ private:
 
 struct Stay {
     std::optional<Taken> first_fit;
-    std::optional<sched::JobNo> ours, told;
+    std::optional<sched::JobNo> ours;
     std::optional<std::size_t> anew;
 };
 
@@ -175,7 +175,7 @@ Result<MigFigures> run_mig_acceptance(const MigFleet& fleet, std::uint64_t seed)
     FirstFit first_fit{geometry, fleet.gpus};
     PackedAnew anew{geometry, fleet.gpus};
     const gpu::Geometry even{board};
-    Ours ours{even, fleet}, told{geometry, fleet};
+    Ours ours{even, fleet};
     std::int64_t weights = 0, sizes = 0;
     for (std::size_t profile = 0; profile < fleet.weights.size(); ++profile) {
         weights += fleet.weights[profile];
@@ -192,23 +192,18 @@ Result<MigFigures> run_mig_acceptance(const MigFleet& fleet, std::uint64_t seed)
         for (auto leaves = there.begin(); leaves != there.end() && leaves->first <= now; leaves = there.erase(leaves)) {
             if (leaves->second.first_fit) first_fit.leave(*leaves->second.first_fit);
             if (leaves->second.ours) ours.leave(*leaves->second.ours);
-            if (leaves->second.told) told.leave(*leaves->second.told);
             if (leaves->second.anew) anew.leave(*leaves->second.anew);
         }
         auto drawn = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(weights)));
         std::size_t profile = 0;
         while (drawn >= fleet.weights[profile]) drawn -= fleet.weights[profile++];
-        Stay stay{.first_fit = first_fit.serve(profile),
-                  .ours = ours.serve(profile),
-                  .told = told.serve(profile),
-                  .anew = {}};
+        Stay stay{.first_fit = first_fit.serve(profile), .ours = ours.serve(profile), .anew = {}};
         if (anew.serve(profile)) stay.anew = profile;
         if (now >= filling) {
             const auto count = [&](MigCount& of, std::int64_t size) {
                 of.asked += size;
                 if (stay.first_fit) of.first_fit += size;
                 if (stay.ours) of.bulkhead += size;
-                if (stay.told) of.told += size;
                 if (stay.anew) of.packed_anew += size;
             };
             count(out.requests, 1);

@@ -1,7 +1,7 @@
 // How many requests for MIG instances a fleet can serve under steady load: requests arrive one by one, drawn by
-// weights, are served at once or refused, and leave again; nothing is moved. The scheduler of the control plane, as it
-// is and told beforehand what is asked for how often, beside first-fit, and beside a fleet that is packed anew for
-// every request: the most that can be had without choosing whom to serve.
+// weights, are served at once or refused, and leave again; nothing is moved. The scheduler of the control plane, which
+// learns the weights from the requests, beside first-fit, and beside a fleet that is packed anew for every request: the
+// most that can be had without choosing whom to serve.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct MigFleet {
 // Of requests, or of the memory slices they ask for.
 struct MigCount {
     std::int64_t asked = 0;
-    std::int64_t first_fit = 0, bulkhead = 0, told = 0, packed_anew = 0;  // served
+    std::int64_t first_fit = 0, bulkhead = 0, packed_anew = 0;  // served
 };
 struct MigFigures {
     MigCount requests, slices;

@@ -46,7 +46,8 @@ struct Cell {
     Company company;             // bears: on the GPU; closer: in the same memory
     std::uint8_t kept = 0;       // slices that are promised to somebody
     std::uint8_t clients = 0;    // of its MPS server, tasks of all work together; 0 where clients are not counted
-    std::array<std::uint8_t, 2> unused{};
+    std::uint8_t begins = 0;     // the first slice of each instance and partition, promised ones too
+    std::array<std::uint8_t, 1> unused{};
 
     bool empty(std::uint8_t all) const { return company.empty() && available == all; }
     std::uint8_t open() const { return static_cast<std::uint8_t>(available & ~kept); }

@@ -272,6 +272,7 @@ void Engine::stopped(JobNo job) {
 // --- placing ---------------------------------------------------------------------------------------------------------
 
 void Engine::State::refresh_mix() {
+    fleet.refresh_layout_values();
     if (mix_given || counted < 2 * mixed_at || counted == 0) return;
     mixed_at = counted;
     fleet.set_mix(fleet.observed_mix());

@@ -253,6 +253,8 @@ void FleetIndex::look_up(Shape& shape) {
             option.want = want;
             option.model = static_cast<std::uint8_t>(m);
             option.profile = profile(want.profile_name, models_[m].board);
+            if (want.form == Want::Form::instance && models_[m].board != nullptr)
+                option.requests = requests_of(*models_[m].board);
             const bool sliced = want.is_sliced();
             option.task = {.cpu = shape.need.cpu * 1000,
                            .memory = shape.memory_mib,
@@ -294,6 +296,81 @@ ShapeNo FleetIndex::shape(const TaskNeed& need) {
         count_clients();
     shapes_.push_back(std::move(shape));
     return known->second;
+}
+
+namespace {
+
+constexpr std::int64_t most_requests = 2048;  // from then on counts are halved
+constexpr std::int64_t seldom = 256;          // values are looked at at least once in so many requests
+
+// The same for every fleet, and some milliseconds of work; few are in use at a time.
+std::shared_ptr<const gpu::LayoutValues> values_of(const gpu::Board& board, const gpu::Demand40& demand) {
+    using Key = std::pair<const gpu::Board*, gpu::Demand40>;
+    constexpr std::size_t most_kept = 16;
+    thread_local std::vector<std::pair<Key, std::shared_ptr<const gpu::LayoutValues>>> recent;  // the last used last
+    Key key{&board, demand};
+    const auto known = std::ranges::find(recent, key, &decltype(recent)::value_type::first);
+    if (known != recent.end()) {
+        std::rotate(known, std::next(known), recent.end());
+        return recent.back().second;
+    }
+    if (recent.size() == most_kept) recent.erase(recent.begin());
+    recent.emplace_back(std::move(key), std::make_shared<const gpu::LayoutValues>(board, demand));
+    return recent.back().second;
+}
+
+}  // namespace
+
+std::uint32_t FleetIndex::requests_of(const gpu::Board& board) {
+    const auto known = std::ranges::find(requests_, &board, &InstanceRequests::board);
+    const auto number = static_cast<std::uint32_t>(known - requests_.begin());
+    if (known != requests_.end()) return number;
+    InstanceRequests& made = requests_.emplace_back();
+    made.board = &board;
+    made.asked.assign(board.profiles.size(), 0);
+    made.demand = gpu::demand_of(board, made.asked);
+    made.values = values_of(board, made.demand);
+    return number;
+}
+
+void FleetIndex::count(ShapeNo number, std::int64_t tasks) {
+    Shape& shape = shapes_[number];
+    shape.seen += tasks;
+    for (std::size_t i = 0; i < shape.options.size(); ++i) {
+        const Shape::Option& option = shape.options[i];
+        const CellModel& model = models_[option.model];
+        if (option.want.form != Want::Form::instance || model.board == nullptr) continue;
+        const auto same = [&](const Shape::Option& other) {  // the same model in another number of slices
+            return other.requests == option.requests && other.want.profile == option.want.profile;
+        };
+        if (std::any_of(shape.options.begin(), shape.options.begin() + static_cast<std::ptrdiff_t>(i), same)) continue;
+        InstanceRequests& requests = requests_[option.requests];
+        requests.asked[option.want.profile] += tasks;
+        requests.sum += tasks;
+        requests.since_valued += tasks;
+        while (requests.sum >= most_requests) {
+            requests.sum = 0;
+            for (std::int64_t& asked : requests.asked) requests.sum += asked /= 2;
+        }
+    }
+}
+
+void FleetIndex::refresh_layout_values() {
+    for (std::uint32_t number = 0; number < requests_.size(); ++number) {
+        InstanceRequests& requests = requests_[number];
+        if (2 * requests.since_valued < std::min(requests.sum, 2 * seldom) || requests.since_valued == 0) continue;
+        requests.since_valued = 0;
+        gpu::Demand40 demand = gpu::demand_of(*requests.board, requests.asked);
+        if (demand == requests.demand) continue;
+        requests.demand = std::move(demand);
+        requests.values = values_of(*requests.board, requests.demand);
+        std::erase_if(rankings_, [&](const auto& ranking) {
+            const Shape& shape = shapes_[static_cast<ShapeNo>(ranking.first)];
+            return std::ranges::any_of(shape.options, [&](const Shape::Option& option) {
+                return option.want.form == Want::Form::instance && option.requests == number;
+            });
+        });
+    }
 }
 
 Mix FleetIndex::observed_mix() const {

@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "bulkhead/gpu/layout_values.hpp"
 #include "bulkhead/sched/cell.hpp"
 #include "bulkhead/sched/packing.hpp"
 #include "bulkhead/sched/statement.hpp"
@@ -55,6 +57,7 @@ struct Shape {
         std::uint8_t model = 0, profile = 0;
         TaskShape task;                 // for packing
         std::uint32_t task_number = 0;  // equal tasks have equal numbers
+        std::uint32_t requests = 0;     // of an instance: which of the boards' requests it counts among
     };
     TaskNeed need;
     std::vector<Option> options;
@@ -99,7 +102,9 @@ public:
     ShapeNo shape(const TaskNeed& need);
     void set_mix(Mix mix);
     Mix observed_mix() const;
-    void count(ShapeNo shape, std::int64_t tasks) { shapes_[shape].seen += tasks; }
+    void count(ShapeNo shape, std::int64_t tasks);
+    // Values the layouts of MIG GPUs anew, if the requests for instances have changed enough since the last time.
+    void refresh_layout_values();
 
     std::size_t nodes() const { return nodes_.size(); }
     const Shape& shape(ShapeNo shape) const { return shapes_[shape]; }
@@ -452,6 +457,17 @@ private:
     std::vector<std::uint64_t> scratch_keys_;
     std::vector<Cell> scratch_cells_;
     Entry scanned_;
+    // Requests for instances of one board. When they are many, all counts are halved, so that old requests fade.
+    struct InstanceRequests {
+        const gpu::Board* board = nullptr;
+        std::vector<std::int64_t> asked;         // by profile
+        std::int64_t sum = 0, since_valued = 0;  // since_valued: requests since the last look
+        gpu::Demand40 demand;                    // what `values` were computed for
+        std::shared_ptr<const gpu::LayoutValues> values;
+    };
+    std::uint32_t requests_of(const gpu::Board& board);
+
+    std::vector<InstanceRequests> requests_;
     std::optional<Mix> mix_;
     std::uint32_t mixes_ = 0;             // so many were set
     std::vector<TaskShape> tasks_;        // by number
@@ -572,7 +588,7 @@ void FleetIndex::recount(std::span<Cell> cells, const std::vector<SeatRec>& seat
         if ((only >> at & 1u) == 0) continue;
         Cell& cell = cells[at];
         cell.company = {};
-        cell.use = cell.mode = cell.held = cell.kept = 0;
+        cell.use = cell.mode = cell.held = cell.kept = cell.begins = 0;
         cell.taken = 0;
         cell.clients = 0;
     }
@@ -639,8 +655,11 @@ void FleetIndex::promise(const Portion& where, const Job& job, JobNo owner, cons
         seat.promised = true;
         set_place(seat, supposed.view, shape, *choice);
         const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
-        for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1)
-            supposed.cells[static_cast<std::size_t>(std::countr_zero(bits))].kept |= mask;
+        for (std::uint64_t bits = seat.gpus; bits != 0; bits &= bits - 1) {
+            Cell& cell = supposed.cells[static_cast<std::size_t>(std::countr_zero(bits))];
+            cell.kept |= mask;
+            if (seat.profile != 0) cell.begins |= static_cast<std::uint8_t>(1u << seat.start);
+        }
         supposed.view.cpu -= shape.need.cpu;
         supposed.view.memory -= shape.need.memory;
         out.push_back(promise_again(seat));

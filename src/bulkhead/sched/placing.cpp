@@ -10,10 +10,10 @@ namespace bulkhead::sched {
 
 namespace {
 
-// A slice costs what it takes of the room for others (gpu/geometry.hpp), in thousandths of an empty GPU's; what else it
-// spoils is added. Found by trying; the MIG acceptance figure of docs/promises.md shows what it is worth.
-constexpr std::int64_t cutting_empty = 100;     // the first slice of a GPU that whole-GPU work could have had
-constexpr std::int64_t cutting_idle_node = 20;  // and of a node that was idle altogether
+// An instance costs what its layout's value loses (gpu/layout_values.hpp), in millionths. A GPU is cut only where no
+// GPU that is cut already takes the instance, and a GPU of an idle node only where no other does.
+constexpr std::int64_t cutting_empty = 2'000'000;
+constexpr std::int64_t cutting_idle_node = 2'000'000;
 
 }  // namespace
 
@@ -97,12 +97,19 @@ std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view,
             if (model.board == nullptr || option.want.geometry == nullptr) continue;
             const gpu::Geometry& geometry = *option.want.geometry;
             const gpu::Occupancy now = cell.occupancy(model.all());
-            const auto at = geometry.place_among_many(now, option.want.profile);
-            if (!at) continue;
-            start = static_cast<std::uint8_t>(*at);
-            const gpu::Occupancy then = now.with(model.board->profiles[option.want.profile], *at);
-            const std::uint64_t lost = geometry.room_left(now) - geometry.room_left(then);
-            cost += static_cast<std::int64_t>(1000 * lost / std::max<std::uint64_t>(geometry.room_left({}), 1));
+            const gpu::Starts starts = geometry.fit(now, option.want.profile);
+            if (starts.empty()) continue;
+            const gpu::LayoutValues& values = *requests_[option.requests].values;
+            std::int64_t most = -1;  // worth least: 0
+            for (const unsigned at : starts) {
+                const std::uint8_t mask = gpu::Placement{at, option.want.size}.mask();
+                const std::int64_t worth = values.value(static_cast<std::uint8_t>(now.slices() | mask),
+                                                        static_cast<std::uint8_t>(cell.begins | 1u << at));
+                if (worth <= most) continue;
+                most = worth;
+                start = static_cast<std::uint8_t>(at);
+            }
+            cost += values.value(now.slices(), cell.begins) - most;
         } else {
             if (cell.mode != 0 && cell.mode != profile_modes_[option.profile]) continue;
             bool found = false;

@@ -127,6 +127,7 @@ void FleetIndex::sit(Cell& cell, const SeatRec& seat) const {
     const std::uint8_t mask = gpu::Placement{seat.start, seat.size}.mask();
     cell.company = cell.company.with(seat.tenant, seat.scope(1), seat.scope(2),
                                      [&](TenantNo tenant) { return tenant_domain(tenant); });
+    if (seat.profile != 0) cell.begins |= static_cast<std::uint8_t>(1u << seat.start);
     if (seat.promised) {
         cell.kept |= mask;
         if (models_[cell.model].amd) cell.mode = std::max(cell.mode, profile_modes_[seat.profile]);
