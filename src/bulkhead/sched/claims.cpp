@@ -106,10 +106,15 @@ void Engine::State::settle_claims(Statement& statement, Instant now, bool firm) 
         }
         const std::vector<SeatRec> lifted = lift(*claim_of(job));
         expect(*claim_of(job), false);
+        if (!still_deserves(job)) {
+            expect(*claim_of(job), true);
+            drop_claim(job);
+            continue;
+        }
         Binding binding;
         const bool placed = within_quota(rec.job, rec.fewest()) &&
                             (place_as_promised(job, lifted, now, &binding) || place(job, now, &binding));
-        const bool guaranteed = firm && !placed && claims_guarantee(job);
+        const bool guaranteed = firm && !placed && !restarts(job) && claims_guarantee(job);
         expect(*claim_of(job), true);
         if (placed) {
             statement.bind.push_back(std::move(binding));

@@ -104,7 +104,7 @@ void Engine::State::serve_guaranteed(JobNo job, bool over, Round& served, Statem
     const bool starts = !lesser.empty() && start_now();
     if (!starts && !make_room(job, over, served, statement, now)) {
         const bool may_reserve = had || served.guaranteed < settings.guaranteed_reservations;
-        if (may_reserve && reserve_guaranteed(job, now) && !had) ++served.guaranteed;
+        if (may_reserve && !restarts(job) && reserve_guaranteed(job, now) && !had) ++served.guaranteed;
     }
     lower_lesser_claims(lesser);
 }
@@ -128,11 +128,36 @@ bool Engine::State::make_room(JobNo job, bool over, Round& served, Statement& st
     return true;
 }
 
+// A gang that has to start again to grow: all tasks that it deserves, or half of them, or the fewest worth a restart.
+void Engine::State::serve_growth(JobNo record, bool guaranteed, Round& served, Statement& statement, Instant now) {
+    const JobNo gang = jobs[record].grows;
+    if (jobs[gang].shrunk_in == generation || jobs[gang].evicted_in == generation) return;
+    std::int32_t tasks = deserved_growth(record, guaranteed);
+    if (tasks == 0) return;
+    // Where the due goes further than the guarantee, the gang grows once, and not once for each of them.
+    if (guaranteed && tasks < deserved_growth(record, false)) return;
+    if (guaranteed) jobs[record].served_in = cycles;
+    const std::int32_t fewest = jobs[gang].job.grow_by;
+    for (const std::int32_t next : {tasks, std::max(tasks / 2, fewest), fewest}) {
+        if (next > tasks) break;
+        size_growth(gang, next);
+        jobs[record].searched_in = jobs[gang].searched_in;
+        serve(record, guaranteed, served, statement, now);
+        if (jobs[gang].growth != record || claim_of(record) != nullptr) return;
+        tasks = next - 1;
+    }
+    jobs[gang].searched_in = jobs[record].searched_in;
+}
+
 void Engine::State::serve_in_turn(bool guarantees, Round& served, Statement& statement, Instant now) {
     line_up(now, guarantees);
     while (const auto next = next_in_turn()) {
         const JobNo job = *next;
         if (jobs[job].phase != Phase::pending) continue;
+        if (restarts(job) && claim_of(job) == nullptr) {
+            serve_growth(job, guarantees, served, statement, now);
+            continue;
+        }
         // Jobs served before it may have used up the guarantee, or the due that lets a gang grow.
         if (guarantees ? !may_be_guaranteed(job) || !claims_guarantee(job) : jobs[job].grows != nil && !deserves(job))
             continue;

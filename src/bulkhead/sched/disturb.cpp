@@ -220,7 +220,8 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
         if (looks_for_moves && (!plan || plan->kind >= PlanKind::spares) &&
             consolidate(number, now, plan ? plan->cost.lost : std::numeric_limits<std::int64_t>::max(), statement))
             return done(true);
-        if (!plan) continue;
+        // A gang that runs already does not take another tenant below its guarantee or its due.
+        if (!plan || (plan->kind == PlanKind::harsh && restarts(number))) continue;
         carry_out(number, *plan, law, now, statement);
         return done(true);
     }

@@ -204,10 +204,10 @@ void Engine::adopt(JobNo job, std::span<const TaskSeat> tasks, Instant started) 
     rec.started = started;
 }
 
-void Engine::run(JobNo job, Instant started) {
+void Engine::run(JobNo job, Instant started, std::optional<std::int32_t> tasks) {
     State& state = *state_;
     JobRec& rec = state.jobs[job];
-    rec.placed = rec.job.tasks;
+    rec.placed = tasks.value_or(rec.job.tasks);
     state.hold(job, rec.holds());
     state.unlist(job);
     state.enlist(state.running, job, Phase::running);
@@ -227,10 +227,14 @@ std::vector<Promise> Engine::promises() const {
 
 void Engine::keep(JobNo job, const Promise& promise) {
     State& state = *state_;
-    // Room of a running elastic gang is for its next task.
+    // Room of a running elastic gang is for its next tasks.
     if (state.jobs[job].phase != Phase::pending) {
-        if (state.jobs[job].phase != Phase::running || !state.can_grow(state.jobs[job])) return;
-        job = state.growth_of(job);
+        const JobRec& gang = state.jobs[job];
+        const auto more = static_cast<std::int32_t>(promise.tasks.size());
+        if (gang.phase != Phase::running || !state.can_grow(gang) || gang.placed + more > gang.job.tasks) return;
+        const JobNo growth = state.growth_of(job);
+        state.size_growth(job, more);
+        job = growth;
     }
     RoomClaim claim{.job = job,
                     .seats = {},
@@ -297,9 +301,9 @@ std::vector<FleetIndex::Portion> Engine::State::find_room(JobNo job, std::int32_
     return fleet.gang(its, tasks);
 }
 
-Binding Engine::State::described(JobNo job) const {
+Binding Engine::State::described(JobNo job, SeatNo after) const {
     Binding binding{.workload = jobs[job].job.key};
-    for (SeatNo seat = jobs[job].seats; seat != nil; seat = fleet.seat(seat).next_of_job)
+    for (SeatNo seat = jobs[job].seats; seat != after; seat = fleet.seat(seat).next_of_job)
         binding.tasks.push_back(fleet.described(seat));
     std::ranges::reverse(binding.tasks);
     return binding;
@@ -308,12 +312,10 @@ Binding Engine::State::described(JobNo job) const {
 void Engine::State::begin(JobNo job, std::span<const FleetIndex::Portion> where, Instant now, Binding* out) {
     const JobNo gang = jobs[job].grows;
     note_fixed(job, where);
+    const SeatNo before = gang == nil ? nil : jobs[gang].seats;
     start(job, where, now);
     if (out == nullptr) return;
-    if (gang == nil)
-        *out = described(job);
-    else
-        *out = Binding{.workload = jobs[gang].job.key, .tasks = {fleet.described(jobs[gang].seats)}};
+    *out = described(gang == nil ? job : gang, before);
 }
 
 // Where gangs do not grow, giving spare tasks back interrupts them. A gang that others were disturbed for, and
@@ -384,7 +386,9 @@ bool Engine::allocate(JobNo job, Instant now) {
 // --- asked about it ------------------------------------------------------------------------------------------------
 
 bool Engine::was_searched(JobNo job) const {
-    return state_->jobs[job].phase == Phase::pending && state_->jobs[job].searched_in >= state_->round;
+    const JobRec& rec = state_->jobs[job];
+    const bool waits = rec.phase == Phase::pending || (rec.phase == Phase::running && state_->can_grow(rec));
+    return waits && rec.searched_in >= state_->round;
 }
 void Engine::searched(JobNo job) { state_->jobs[job].searched_in = state_->round; }
 

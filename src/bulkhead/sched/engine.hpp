@@ -37,6 +37,9 @@ struct EngineSettings {
     int moves = 4;                              // the most gangs that are moved for one claimant
     int disruptions = 16;                       // the most claimants for whom others are disturbed in one cycle
     bool grow = true;                           // elastic gangs get more tasks while there is room
+    // Where gangs do not grow so: a gang starts again to grow, by several tasks at once, and only as far as the
+    // guarantee or the due of its tenant goes. The binding lists the new tasks; the caller stops and starts the gang.
+    bool grow_by_restart = false;
     bool wipes = false;  // what a task leaves is dirty until the caller says otherwise; else it is free at once
     // A task on the host kernel makes its tenant a user of that kernel until the caller says that the node was
     // rebooted. Else the users of a kernel are those that the node was added with.
@@ -81,7 +84,8 @@ public:
     JobNo submit(const Job& job);                                             // it waits
     void adopt(JobNo job, std::span<const TaskSeat> tasks, Instant started);  // it runs there already
     // It runs, and where is drawn with the nodes, whose residents name its number. Before those nodes are added.
-    void run(JobNo job, Instant started);
+    // `tasks`: of an elastic gang that runs with fewer than it asks for.
+    void run(JobNo job, Instant started, std::optional<std::int32_t> tasks = {});
     void finish(JobNo job);   // done or withdrawn; the number may be given again
     void stopped(JobNo job);  // an evicted job has left; it waits again as what it was
 

@@ -223,7 +223,7 @@ struct Engine::State {
     bool place(JobNo job, Instant now, Binding* out);
     bool keeps_share(JobNo job, std::int64_t tasks);
     std::vector<FleetIndex::Portion> find_room(JobNo job, std::int32_t tasks);
-    Binding described(JobNo job) const;
+    Binding described(JobNo job, SeatNo after = nil) const;  // `after`: only the tasks that came after that one
     void refresh_mix();
     std::uint64_t signature(const Job& job) const;
     void count_waiting(JobNo job);  // what its tenant waits for, after the job changed
@@ -247,13 +247,21 @@ struct Engine::State {
     void spare_needless(LimitPlan& plan, Instant now) const;
     void carry_out(const LimitPlan& plan, Statement& statement, Instant now);
     Duration least_run_under_limit(TenantNo victim, TenantNo limited) const;
-    bool can_shrink(const JobRec& rec) const;  // it runs with tasks that it can spare
-    void give_up(JobNo job, SeatNo seat);      // one task of an elastic gang
+    bool can_shrink(const JobRec& rec) const;           // it runs with tasks that it can spare
+    bool has_a_seat_for_each(const JobRec& rec) const;  // of its tasks
+    void give_up(JobNo job, SeatNo seat);               // one task of an elastic gang
 
     // growth.cpp
     bool can_grow(const JobRec& rec) const;
     void raise_growth();
-    JobNo growth_of(JobNo gang);     // the record that asks for its next task
+    bool starts_again(const JobRec& rec) const;  // now, if there is room for more of its tasks
+    JobNo growth_of(JobNo gang);                 // the record that asks for its next task
+    // It asks for more tasks of a gang that has to start again to get them.
+    bool restarts(JobNo record) const { return settings.grow_by_restart && jobs[record].grows != nil; }
+    void size_growth(JobNo gang, std::int32_t tasks);
+    std::int32_t deserved_growth(JobNo record, bool guaranteed);
+    bool still_deserves(JobNo record) const;
+    void serve_growth(JobNo record, bool guaranteed, Round& served, Statement& statement, Instant now);
     void end_growth(JobNo gang);     // with the room that is kept for it
     void retire_growth(JobNo gang);  // its record no longer waits; a claim of it is the caller's
     void grow(Statement& statement, Instant now);

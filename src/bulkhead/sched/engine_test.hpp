@@ -56,6 +56,7 @@ struct JobRow {
     std::int64_t priority = 0;
     bool preemptible = true;
     std::int32_t least = 0;
+    std::int32_t grow_by = 0;
     TopologyLevel within = TopologyLevel::none, prefer = TopologyLevel::none;
     std::int32_t group = 0;
     TopologyLevel group_within = TopologyLevel::none;
@@ -132,6 +133,7 @@ struct Play {
         job.shape = engine.shape(need_of(row));
         job.tasks = row.tasks;
         job.least = row.least;
+        job.grow_by = row.grow_by;
         job.gpus = counted(row);
         job.within = row.within;
         job.prefer = row.prefer;

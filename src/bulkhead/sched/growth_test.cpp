@@ -13,7 +13,7 @@ struct Small : Play {
         tenants(std::move(facts));
         node({.name = "n1"});
         for (int i = 0; i < 6; ++i) run({.name = "v" + std::to_string(i), .tenant = 0});
-        submit({.name = "elastic", .tenant = 1, .tasks = 6, .least = 2});
+        submit({.name = "elastic", .tenant = 1, .tasks = 6, .least = 2, .grow_by = 1});
         cycle();
         EXPECT_TRUE(runs("elastic"));
     }
@@ -69,6 +69,66 @@ TEST(Growth, a_gang_that_gave_up_a_task_does_not_take_it_back) {
     play.settle();
     EXPECT_EQ(tasks(play, "elastic"), 4u);
     EXPECT_EQ(Gpus{play.engine.held(1)}, Gpus::whole(4));
+}
+
+// Growth that is a restart, as in the control plane. `elastic` runs with two tasks of six beside six jobs of tenant 0.
+struct ByRestart : Small {
+    explicit ByRestart(std::vector<TenantFacts> facts) : Small{std::move(facts), restarts()} {}
+    static EngineSettings restarts() { return {.grow = false, .grow_by_restart = true}; }
+};
+
+TEST(GrowthByRestart, a_gang_asks_for_all_that_it_deserves_at_once) {
+    ByRestart play{{team("greedy"), team("late")}};
+    EXPECT_EQ(play.evicted().size(), 0u);
+    play.cycle();
+    EXPECT_EQ(play.evicted().size(), 2u) << "the cycle that started it does not disturb others for it";
+    play.stop_evicted();
+    play.cycle();
+    ASSERT_EQ(play.last.bind.size(), 1u);
+    EXPECT_EQ(play.last.bind.front().tasks.size(), 2u);
+    play.settle();
+    EXPECT_EQ(tasks(play, "elastic"), 4u);
+    EXPECT_EQ(Gpus{play.engine.held(0)}, Gpus::whole(4));
+}
+
+TEST(GrowthByRestart, no_task_is_worth_a_restart_before_the_caller_says_so) {
+    for (const std::int32_t by : {0, 3}) {
+        Play play{ByRestart::restarts()};
+        play.tenants({team("greedy"), team("late")});
+        play.node({.name = "n1"});
+        for (int i = 0; i < 6; ++i) play.run({.name = "v" + std::to_string(i), .tenant = 0});
+        play.submit({.name = "elastic", .tenant = 1, .tasks = 6, .least = 2, .grow_by = by});
+        play.settle();
+        EXPECT_EQ(tasks(play, "elastic"), 2u) << "it deserves two more, and they are not worth it: " << by;
+    }
+}
+
+// `large` can never start, because `fixed` has one of the four GPUs. It counts as asked for all the same.
+TEST(GrowthByRestart, beyond_guarantee_and_due_a_gang_does_not_even_take_free_room) {
+    Play play{ByRestart::restarts()};
+    play.tenants({team("a"), team("b", 1)});
+    play.node({.name = "n1", .gpus = 4});
+    play.run({.name = "fixed", .tenant = 1, .preemptible = false});
+    play.run({.name = "short", .tenant = 0});
+    play.run({.name = "x", .tenant = 0, .tasks = 8, .least = 2, .grow_by = 1});
+    play.submit({.name = "large", .tenant = 1, .gpus = 4});
+    play.engine.finish(play.jobs.at("short"));
+    play.settle();
+    EXPECT_EQ(tasks(play, "x"), 2u);
+    play.engine.finish(play.jobs.at("large"));
+    play.settle();
+    EXPECT_EQ(tasks(play, "x"), 3u);
+}
+
+TEST(GrowthByRestart, two_gangs_come_to_rest) {
+    Play play{ByRestart::restarts()};
+    play.tenants({team("a"), team("b")});
+    play.node({.name = "n1"});
+    play.run({.name = "x", .tenant = 0, .tasks = 8, .least = 1, .grow_by = 1});
+    play.submit({.name = "y", .tenant = 1, .tasks = 8, .least = 1, .grow_by = 1});
+    play.settle();
+    EXPECT_EQ(tasks(play, "x"), 4u);
+    EXPECT_EQ(tasks(play, "y"), 4u);
 }
 
 TEST(Growth, two_elastic_gangs_share_and_settle) {

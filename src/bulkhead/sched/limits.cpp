@@ -214,12 +214,16 @@ Duration Engine::State::least_run_under_limit(TenantNo victim, TenantNo limited)
     return settings.reclaim_after;
 }
 
-// Elastic, with a seat for each task, and no group would be halved.
-bool Engine::State::can_shrink(const JobRec& rec) const {
-    if (rec.job.least == 0 || rec.placed <= rec.job.least || rec.job.group > 1) return false;
+bool Engine::State::has_a_seat_for_each(const JobRec& rec) const {
     std::int32_t seats = 0;
     for (SeatNo s = rec.seats; s != nil; s = fleet.seat(s).next_of_job) ++seats;
     return seats == rec.placed;
+}
+
+// Elastic, with a seat for each task, and no group would be halved.
+bool Engine::State::can_shrink(const JobRec& rec) const {
+    if (rec.job.least == 0 || rec.placed <= rec.job.least || rec.job.group > 1) return false;
+    return has_a_seat_for_each(rec);
 }
 
 void Engine::State::give_up(JobNo job, SeatNo seat) {

@@ -78,9 +78,10 @@ struct Job {
     TenantNo tenant = 0;
     ShapeNo shape = 0;
     std::int32_t tasks = 1;
-    std::int32_t least = 0;  // elastic: the fewest tasks worth running; 0: all
-    Gpus gpus;               // what quota counts for one task
-    Gpus all;                // and for all, where that is not as many times the one: three sevenths round up once
+    std::int32_t least = 0;    // elastic: the fewest tasks worth running; 0: all
+    std::int32_t grow_by = 0;  // with `grow_by_restart`, while it runs: the fewest more that are worth one; 0: none yet
+    Gpus gpus;                 // what quota counts for one task
+    Gpus all;                  // and for all, where that is not as many times the one: three sevenths round up once
     TopologyLevel within = TopologyLevel::none, prefer = TopologyLevel::none;
     std::int32_t group = 0;  // tasks that must be together in one `group_within`; divides `tasks`
     TopologyLevel group_within = TopologyLevel::none;
