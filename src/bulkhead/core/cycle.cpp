@@ -355,6 +355,7 @@ namespace {
 
 constexpr sched::EngineSettings engine_settings{.stale_grace = Duration::days(365),  // the core ends what lost a part
                                                 .grow = false,
+                                                .grow_by_restart = true,
                                                 .wipes = true};
 
 // A model of a node takes work and runs nothing: a command goes where commands run, if it may go to any such node.
@@ -407,13 +408,14 @@ bool is_waited_for(const Core::State& state, const NodeRun& node, Instant now) {
     return now - node.heard <= (reboots ? state.settings.reboot_within : state.settings.lost_after);
 }
 
-void keep_promises(Turn& turn, sched::Engine& engine, const std::map<Key, sched::JobNo>& by_workload) {
+// `jobs`: of workloads that wait, and of gangs that run and may grow.
+void keep_promises(Turn& turn, sched::Engine& engine, const std::map<Key, sched::JobNo>& jobs) {
     std::vector<const NodeRun*> nodes;
     nodes.reserve(turn.state.nodes.size());
     for (const auto& [key, node] : turn.state.nodes) nodes.push_back(&node);
     for (const sched::Promise& promise : turn.state.promises) {
-        const auto job = by_workload.find(promise.workload);
-        if (job == by_workload.end()) continue;
+        const auto job = jobs.find(promise.workload);
+        if (job == jobs.end()) continue;
         const bool waited_for = std::ranges::all_of(promise.tasks, [&](const sched::TaskSeat& task) {
             return is_waited_for(turn.state, *nodes.at(task.node), turn.now);
         });
@@ -443,7 +445,9 @@ std::optional<Duration> saves_every(const GpuWorkloadSpec& spec) {
 
 struct Decided {
     sched::Statement statement;
-    std::map<Key, std::vector<sched::TaskSeat>> stays;  // of workloads that give up spare tasks: those that they keep
+    // Of running workloads that give up spare tasks, or grow: the tasks that they have then.
+    std::map<Key, std::vector<sched::TaskSeat>> stays;
+    std::optional<Instant> grow_at;  // when running gangs are to be looked at again, for more tasks
 };
 
 // A gang that was made smaller and has lost the place that was kept for it starts with as many tasks as it can.
@@ -472,9 +476,12 @@ Decided decide(Turn& turn, const std::vector<Key>& waiting) {
     state.asked.reset();
     sched::Engine engine{engine_settings};
     engine.set_tenants(tenant_facts(state));
-    std::map<Key, sched::JobNo> by_lease, by_workload;
+    std::map<Key, sched::JobNo> by_lease, by_workload, growing;
+    Decided decided;
+    state.gangs_lack = false;
     const auto submit = [&](const WorkloadRun& workload, sched::TenantNo tenant, const sched::TaskNeed& need,
-                            std::int64_t tasks, std::int64_t least, Gpus gpus, bool held_back = false) {
+                            std::int64_t tasks, std::int64_t least, Gpus gpus, bool held_back = false,
+                            std::int64_t grow_by = 0) {
         const GpuWorkloadSpec& spec = workload.object.spec;
         if (state.settings.planted == Planted::count_in_thousandths && tasks > 0)
             gpus = Gpus{(gpus.units / tasks * 1000 + gpu_unit - 1) / gpu_unit * (gpu_unit / 1000) * tasks};
@@ -483,6 +490,7 @@ Decided decide(Turn& turn, const std::vector<Key>& waiting) {
                        .shape = engine.shape(need),
                        .tasks = static_cast<std::int32_t>(tasks),
                        .least = static_cast<std::int32_t>(least),
+                       .grow_by = static_cast<std::int32_t>(grow_by),
                        .all = gpus,
                        .within = spec.topology.within,
                        .prefer = spec.topology.prefer,
@@ -520,13 +528,26 @@ Decided decide(Turn& turn, const std::vector<Key>& waiting) {
             need.rdma = asked.rdma;
             need.kinds = state.kinds_of_set[workload->second.eligible];
         }
-        // It may give up spare tasks, and never grows: that would interrupt work that nothing is wrong with.
         const GpuWorkloadSpec& asked_for = workload->second.object.spec;
         const std::int64_t tasks = tasks_of(lease, asked_for);
         const std::int64_t least = may_shrink(asked_for) ? std::min(*asked_for.minTasks, tasks) : 0;
-        const sched::JobNo job = submit(workload->second, lease.tenant, need, tasks, least, status.gpus);
-        engine.run(job, status.activeAt.value_or(*status.boundAt));
+        const bool known = status.phase != LeasePhase::active || may_move.contains(lease.workload);
+        const std::optional<Lack> lack = known ? lack_of(state, lease, turn.now) : std::nullopt;
+        if (lack) {
+            state.gangs_lack = true;
+            decided.grow_at = std::min(decided.grow_at.value_or(lack->next), lack->next);
+        }
+        const bool may_grow = lack && may_move.contains(lease.workload);
+        const std::int64_t asks = may_grow ? lack->asks : tasks;
+        const sched::JobNo job = submit(workload->second, lease.tenant, need, asks, least,
+                                        Gpus{status.gpus.units / tasks * asks + status.gpus.units % tasks}, false,
+                                        may_grow ? lack->grow_by : 0);
+        engine.run(job, status.activeAt.value_or(*status.boundAt), static_cast<std::int32_t>(tasks));
         by_lease[key] = job;
+        if (asks > tasks) {
+            growing[lease.workload] = job;
+            if (state.searched.contains(lease.workload)) engine.searched(job);
+        }
     }
     for (std::size_t i = 0; i < state.fleet.size(); ++i) {
         sched::Node& node = state.fleet[i];
@@ -553,8 +574,13 @@ Decided decide(Turn& turn, const std::vector<Key>& waiting) {
                                   gpus, i < stopping);
         if (state.searched.contains(key)) engine.searched(by_workload[key]);
     }
-    if (state.settings.planted != Planted::forget_promises) keep_promises(turn, engine, by_workload);
-    Decided decided{.statement = engine.cycle(turn.now), .stays = {}};
+    std::map<Key, sched::JobNo> asking = by_workload;
+    asking.insert(growing.begin(), growing.end());
+    if (state.settings.planted != Planted::forget_promises) keep_promises(turn, engine, asking);
+    decided.statement = engine.cycle(turn.now);
+    for (const sched::Binding& binding : decided.statement.bind)
+        if (const auto job = growing.find(binding.workload); job != growing.end())
+            decided.stays[binding.workload] = engine.seats(job->second);
     for (const sched::Eviction& eviction : decided.statement.evict)
         if (!eviction.whole)
             if (const auto job = by_lease.find(state.workloads.at(eviction.workload).lease); job != by_lease.end())
@@ -562,7 +588,7 @@ Decided decide(Turn& turn, const std::vector<Key>& waiting) {
     state.promises = engine.promises();
     state.searched.clear();
     if (decided.statement.unfinished)
-        for (const auto& [key, job] : by_workload)
+        for (const auto& [key, job] : asking)
             if (engine.was_searched(job)) state.searched.insert(key);
     state.asked.emplace(std::move(engine), std::move(by_workload));
     return decided;
@@ -581,7 +607,7 @@ void evict(Turn& turn, const sched::Eviction& eviction, std::vector<sched::TaskS
     if (stays.empty()) return end_lease(turn, lease->second, why);
     why += fmt::format("; it starts again with {} of its {} tasks", stays.size(),
                        lease->second.object.spec.tasks.value_or(workload.object.spec.tasks));
-    carry_out_shrink(turn, lease->second, std::move(stays), why);
+    start_again(turn, lease->second, std::move(stays), why);
 }
 
 // Only where a bug is planted.
@@ -610,7 +636,7 @@ void place_work(Turn& turn) {
     state.retry_at = Instant{std::numeric_limits<std::int64_t>::max()};
     // A change of what is declared may have lowered a limit, whether or not work waits.
     const bool declared_anew = std::exchange(state.limits_kept_for, state.generation) != state.generation;
-    if (state.pending.empty() && !declared_anew && !state.over_limit) return;
+    if (state.pending.empty() && !declared_anew && !state.over_limit && !state.gangs_lack) return;
     refresh_fleet(state);
 
     std::vector<Key> waiting;
@@ -641,9 +667,14 @@ void place_work(Turn& turn) {
         }
         waiting.push_back(key);
     }
-    const auto [statement, stays] = decide(turn, waiting);
+    const auto [statement, stays, grow_at] = decide(turn, waiting);
     for (const sched::Binding& binding : statement.bind) {
         WorkloadRun& workload = state.workloads.at(binding.workload);
+        if (!state.pending.contains(binding.workload)) {  // a gang that runs, with the tasks that it grows by
+            if (!waits_for_a_move(turn, statement, binding))
+                carry_out_growth(turn, binding, stays.at(binding.workload));
+            continue;
+        }
         if (waits_for_a_move(turn, statement, binding)) {
             wait(turn, workload, {{"wait.freeing", {{"tasks", std::ssize(binding.tasks)}}}});
             continue;
@@ -681,6 +712,7 @@ void place_work(Turn& turn) {
     state.over_limit = !statement.over_limit.empty();
     if (!statement.waiting.empty() || state.over_limit)
         state.retry_at = std::min(state.retry_at, turn.now + Duration{60'000});
+    if (grow_at) state.retry_at = std::min(state.retry_at, *grow_at);
     std::vector<Key> keys;
     keys.reserve(state.nodes.size());
     for (const auto& [key, node] : state.nodes) keys.push_back(key);

@@ -362,6 +362,10 @@ void bind(Turn& turn, WorkloadRun& workload, const sched::Binding& binding) {
     log_units(turn, lease);
     workload.lease = key;
     workload.stays = 0;
+    if (got < asked) {
+        state.gangs_lack = true;
+        state.retry_at = std::min(state.retry_at, turn.now + Duration{60'000});
+    }
     move_on(*workload.object.status,
             {.phase = WorkloadPhase::starting, .lease = lease.object.metadata.name, .since = turn.now});
     workload.waits.clear();
@@ -407,6 +411,8 @@ void end_lease(Turn& turn, LeaseRun& lease, const std::string& why) {
     turn.changed_leases.insert(lease.key);
     if (const auto workload = turn.state.workloads.find(lease.workload);
         workload != turn.state.workloads.end() && workload->second.lease == lease.key) {
+        // Room that is kept for it while it runs is room to grow.
+        std::erase_if(turn.state.promises, [&](const sched::Promise& one) { return one.workload == lease.workload; });
         workload->second.object.status->phase = WorkloadPhase::stopping;
         workload->second.object.status->since = turn.now;
         workload->second.object.status->reasons = {why};

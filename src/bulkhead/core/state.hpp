@@ -3,9 +3,9 @@
 // lease), gate.cpp (units and orders to wipe them), unit_reports.cpp (what nodes say of them), hold.cpp (what is kept),
 // drains.cpp (GPUs that take nobody new), out_of_use.cpp (why drives are quarantined), nodes.cpp (sessions, reports,
 // silence), certificates.cpp (which of a node's are good), fabric_tests.cpp (what its own attacks on its fences found),
-// cycle.cpp (placing work), moves.cpp (running work that starts again elsewhere or smaller), freeing.cpp (room that is
-// being freed), failures.cpp (work that fails, and the history), answers.cpp (questions), permitted.cpp (who may do
-// what to whose).
+// cycle.cpp (placing work), moves.cpp (running work that starts again elsewhere, smaller or larger), freeing.cpp (room
+// that is being freed), failures.cpp (work that fails, and the history), answers.cpp (questions), permitted.cpp (who
+// may do what to whose).
 #pragma once
 
 #include <fmt/core.h>
@@ -123,7 +123,7 @@ struct WorkloadRun {
     std::uint32_t eligible = 0;           // which set of nodes the contract names, by its number in this generation
     std::int64_t setbacks = 0;            // leases in a row that a node could not prepare
     Instant not_before;                   // so that a node which refuses again and again is not asked without end
-    std::int64_t stays = 0;               // while it starts again smaller: with so many tasks
+    std::int64_t stays = 0;               // while it starts again smaller or larger: with so many tasks
     std::optional<Freeing> freeing = {};  // while it waits; a new process begins the bound anew
 };
 
@@ -186,6 +186,7 @@ struct Core::State {
     std::int64_t generation = 0;          // of what is declared
     std::int64_t limits_kept_for = -1;    // the generation whose limits the last cycle held tenants against
     bool over_limit = false;              // a tenant leases more than its limit, and cannot give it up yet
+    bool gangs_lack = true;               // an elastic gang may run with fewer tasks than it asks for
     std::int64_t parted_for = -1;         // the generation whose trust everybody who sits together was held against
     bool declared_stale = true, cycle_wanted = true;
     Instant vouched_at;  // when it was last made durable that covered leases are watched
@@ -409,9 +410,17 @@ void carry_out_move(Turn& turn, const sched::Move& moved);
 // An elastic gang that loses at most ten minutes of work when it starts again. Which of a node's drives belongs to
 // which task is not recorded, so one with local drives keeps its size.
 bool may_shrink(const GpuWorkloadSpec& spec);
-// `stays`: the tasks that the gang keeps. All of it starts again, because each of its nodes is told how many tasks
-// there are.
-void carry_out_shrink(Turn& turn, LeaseRun& lease, std::vector<sched::TaskSeat> stays, const std::string& why);
+// `tasks`: with which the gang starts again. All of it does, because each of its nodes is told how many tasks there
+// are.
+void start_again(Turn& turn, LeaseRun& lease, std::vector<sched::TaskSeat> tasks, const std::string& why);
+// Of an elastic gang that runs with fewer tasks than it asks for, and that loses little when it starts again.
+struct Lack {
+    std::int64_t asks = 0;     // tasks
+    std::int64_t grow_by = 0;  // the fewest more tasks that are worth a restart now; 0: none are
+    Instant next;              // when fewer will be worth one
+};
+std::optional<Lack> lack_of(Core::State& state, const LeaseRun& lease, Instant now);
+void carry_out_growth(Turn& turn, const sched::Binding& binding, std::vector<sched::TaskSeat> tasks);
 // The scheduler counts what it moves or makes smaller as gone, and it still has to be saved, stopped and wiped: until
 // then nothing else is bound to a node that it leaves, or to one of the same NVLink domain. The place is kept for the
 // workload instead.
