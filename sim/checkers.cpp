@@ -116,9 +116,10 @@ void Checkers::calm_began() {
 void Checkers::finished() {
     // What hung when the calm began is given up hours later: then that is what broke, and what follows takes its time.
     if (given_up_at_) probe("a hang was given up in the calm");
-    const bool settled = !given_up_at_ || now_ - *given_up_at_ > 3'600'000;
+    const auto is_long_ago = [&](const std::optional<std::int64_t>& at) { return !at || now_ - *at > 3'600'000; };
+    const bool settled = is_long_ago(given_up_at_) && is_long_ago(grew_at_);
     // With no input and no faults there is nothing to do, sooner or later.
-    if (!given_up_at_ && entries_.size() != calm_from_) {
+    if (!given_up_at_ && !grew_at_ && entries_.size() != calm_from_) {
         std::string what = fmt::format("{} entries were logged although nothing was asked and nothing broke",
                                        entries_.size() - calm_from_);
         for (const std::string& payload : said_in_calm_) what += "\n    " + payload;

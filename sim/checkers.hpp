@@ -188,6 +188,7 @@ private:
     using Silences = std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
     void read_switch(const Row& row);
     void read_silence(const boost::json::object& record);
+    void follow_growth(const boost::json::object& record);
     void check_mode(const LeaseSeen& lease);
     void check_usage(const boost::json::object& usage);
 
@@ -257,6 +258,8 @@ private:
     bool calm_ = false;
     std::size_t calm_from_ = 0;
     std::optional<std::int64_t> given_up_at_;  // when the calm had something that hung before it
+    std::optional<std::int64_t> grew_at_;      // when a gang grew in the calm, last
+    std::set<std::string> grown_in_calm_;      // workloads
     std::vector<Violation> violations_;
     std::map<std::string, std::uint64_t> probes_;
 

@@ -29,6 +29,7 @@ void Checkers::committed(const Batch& batch) {
         probe("record " + kind);
         if (calm_ && said_in_calm_.size() < 4) said_in_calm_.push_back(leaf.payload.substr(0, 300));
         if (calm_ && leaf.payload.contains("no answer within")) given_up_at_ = now_;
+        if (calm_ && kind == "lease-ending") follow_growth(record);
         if (kind == "leased" || kind == "lease-active" || kind == "lease-ending" || kind == "lease-closed")
             ++lease_records[fmt::format("{}/{}", lease, kind)];
         if (kind == "leased" && !leased_names_.insert(lease).second)
@@ -43,6 +44,16 @@ void Checkers::committed(const Batch& batch) {
         follow_guarantees();
         follow_limits();
     }
+}
+
+// A gang grows when it has run long enough for that, which may be hours after the last input. Once: a second growth
+// without new input is a cycle.
+void Checkers::follow_growth(const json::object& record) {
+    if (!text(record.at("detail").as_object(), "why").starts_with("grows: ")) return;
+    grew_at_ = now_;
+    probe("a gang grew in the calm");
+    if (const std::string work = text(record, "object"); !grown_in_calm_.insert(work).second)
+        violate(7, fmt::format("{} grew twice although nothing was asked and nothing broke", work));
 }
 
 // A wipe counts by what its node signed: about this unit, as verified, and for once.

@@ -43,9 +43,9 @@ void carry_out_growth(Turn& turn, const sched::Binding& binding, std::vector<sch
     const WorkloadRun& workload = turn.state.workloads.at(binding.workload);
     const auto lease = turn.state.leases.find(workload.lease);
     if (lease == turn.state.leases.end()) return;
-    const std::string why =
-        fmt::format("grows: there is room for {} more tasks; it starts again with {} of the {} that it asks for",
-                    binding.tasks.size(), tasks.size(), workload.object.spec.tasks);
+    const std::string why = fmt::format(
+        "grows: there is room for more of its tasks ({}); it starts again with {} of the {} that it asks for",
+        binding.tasks.size(), tasks.size(), workload.object.spec.tasks);
     start_again(turn, lease->second, std::move(tasks), why);
 }
 
