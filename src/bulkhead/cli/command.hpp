@@ -10,11 +10,12 @@
 namespace bulkhead::cli {
 
 // Exit status that scripts can trust, the same for every command.
-inline constexpr int done = 0;       // yes
-inline constexpr int could_not = 1;  // the question could not be asked: no such file, no such model
-inline constexpr int bad_input = 2;  // a file or an argument is wrong; nothing was done
-inline constexpr int refused = 3;    // understood, and the answer is no, with reasons
-inline constexpr int no_entry = 4;   // not with this token, or with these key files
+inline constexpr int done = 0;             // yes
+inline constexpr int could_not = 1;        // the question could not be asked: no such file, no such model
+inline constexpr int bad_input = 2;        // a file or an argument is wrong; nothing was done
+inline constexpr int refused = 3;          // understood, and the answer is no, with reasons
+inline constexpr int no_entry = 4;         // not with this token, or with these key files
+inline constexpr int internal_error = 70;  // a bug of ours, as in sysexits.h
 
 struct Context {
     std::ostream& out;

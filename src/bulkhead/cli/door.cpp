@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "bulkhead/auth/secret_file.hpp"
+#include "bulkhead/cli/input.hpp"
 #include "bulkhead/cli/login_file.hpp"
 #include "bulkhead/codec/decode.hpp"
 #include "bulkhead/codec/print.hpp"
@@ -31,14 +32,6 @@ struct ContextFile {
 std::string from_environment(const char* name) {
     const char* const value = std::getenv(name);
     return value == nullptr ? std::string{} : std::string{value};
-}
-
-Result<std::string> read_plain(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    std::string text{std::istreambuf_iterator<char>{file}, {}};
-    if (!file.is_open() || file.bad())
-        return fail(Code::not_found, fmt::format("{}: cannot be read", path), "check the path and its permissions");
-    return text;
 }
 
 void take(std::string& into, std::string from) {
@@ -85,7 +78,7 @@ Result<DoorOptions> filled_in(DoorOptions options) {
 Result<Client> open_door(const DoorOptions& options, std::string token) {
     Door door{.server = options.server, .token = std::move(token)};
     if (!options.ca_file.empty()) {
-        auto ca = read_plain(options.ca_file);
+        auto ca = read_file(options.ca_file);
         if (!ca) return std::unexpected(ca.error());
         door.ca_pem = *std::move(ca);
     }

@@ -1,12 +1,15 @@
 #include "bulkhead/cli/input.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
+#include <system_error>
 
 namespace bulkhead::cli {
 
@@ -21,11 +24,44 @@ bool is_manifest(const fs::path& path) {
 
 }  // namespace
 
+namespace {
+
+// More than any file that is named on a command line; without it, a device that never ends would take all memory.
+constexpr std::size_t file_bytes_max = std::size_t{1} << 30;
+
+// Streams of the standard library throw where a read fails in the middle (`/proc/self/mem`), so the kernel is asked.
+Result<std::string> read_all(const std::string& name, int descriptor) {
+    std::string text;
+    std::array<char, 65536> piece{};
+    for (;;) {
+        const ssize_t count = ::read(descriptor, piece.data(), piece.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0)
+            return fail(Code::invalid,
+                        fmt::format("{}: cannot be read: {}", name, std::generic_category().message(errno)),
+                        "name a regular file");
+        if (count == 0) return text;
+        text.append(piece.data(), static_cast<std::size_t>(count));
+        if (text.size() > file_bytes_max)
+            return fail(Code::invalid, fmt::format("{}: holds more than {} bytes", name, file_bytes_max),
+                        "name a regular file of at most 1 GiB");
+    }
+}
+
+}  // namespace
+
 Result<std::string> read_file(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    std::string text{std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{}};
-    if (!file.is_open() || file.bad())
-        return fail(Code::not_found, fmt::format("{}: cannot be read", path), "check the path and its permissions");
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return fail(Code::not_found,
+                    fmt::format("{}: cannot be read: {}", path, std::generic_category().message(errno)),
+                    "check the path and its permissions");
+    struct stat about{};
+    auto text = ::fstat(descriptor, &about) == 0 && S_ISDIR(about.st_mode)
+                    ? Result<std::string>{fail(Code::invalid, fmt::format("{}: is a folder, not a file", path),
+                                               "name the file in it")}
+                    : read_all(path, descriptor);
+    ::close(descriptor);
     return text;
 }
 
@@ -33,7 +69,9 @@ Result<std::vector<SourceText>> read_sources(const std::vector<std::string>& pat
     std::vector<SourceText> sources;
     for (const std::string& name : paths) {
         if (name == "-") {
-            sources.push_back({"standard input", {std::istreambuf_iterator<char>{std::cin}, {}}});
+            auto text = read_all("standard input", STDIN_FILENO);
+            if (!text) return std::unexpected(text.error());
+            sources.push_back({"standard input", *std::move(text)});
             continue;
         }
         std::vector<fs::path> files{name};

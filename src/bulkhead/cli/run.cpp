@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <exception>
 #include <string_view>
 #include <vector>
 
@@ -131,6 +132,12 @@ int run(int argc_given, const char* const* argv_given, std::ostream& out, std::o
         }
         const int status = app.exit(error, out, err);
         return status == 0 ? done : bad_input;
+    } catch (const std::exception& error) {
+        // Rooms keep their exceptions to themselves, so one that arrives here is a bug, whatever the input was.
+        err << "bulkhead stopped at an error of its own: " << error.what()
+            << "\n  try: report it with the command line and `bulkhead --version`; the address is in SECURITY.md if a "
+               "stranger could cause it\n";
+        return internal_error;
     }
     return context.status;
 }
