@@ -16,6 +16,7 @@ Option Option::within(std::int64_t least, std::int64_t most) const {
 Option Option::needs(Option other) const { return Option{option_->needs(other.option_)}; }
 Option Option::excludes(Option other) const { return Option{option_->excludes(other.option_)}; }
 Option Option::delimiter(char between) const { return Option{option_->delimiter(between)}; }
+Option Option::one_value_each() const { return Option{option_->allow_extra_args(false)}; }
 std::string Option::name() const { return option_->get_name(); }
 bool Option::is_given() const { return option_->count() > 0; }
 

@@ -28,6 +28,8 @@ public:
     Option excludes(Option other) const;
     // One value may hold several, with this between them.
     Option delimiter(char between) const;
+    // Each use of the option takes one value: words after it, and `--`, are not its values.
+    Option one_value_each() const;
 
     std::string name() const;
     bool is_given() const;

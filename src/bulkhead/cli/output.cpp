@@ -28,7 +28,7 @@ Result<OutputReader::Read> OutputReader::read(Client& client, std::ostream& out,
     const auto reply = client.get(fmt::format("{}{}from={}&stream={}&rank={}", target, target.contains('?') ? '&' : '?',
                                               from, errors ? "err" : "out", rank));
     if (!reply) return std::unexpected(reply.error());
-    const auto output = from_json<CommandOutput>("the server's answer", reply->body);
+    const auto output = from_json<CommandOutput>("the server's answer", reply->body, own_text);
     if (!output) return std::unexpected(output.error());
     if (output->start != start) {  // it was interrupted meanwhile, and prints from its beginning again
         const bool again = start != 0 && from != 0;

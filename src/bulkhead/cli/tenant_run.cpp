@@ -1,6 +1,7 @@
 // `run`: a tenant's command on GPUs of the fleet, in its tier; what it printed and how it ended come back.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <ctime>
@@ -13,6 +14,7 @@
 #include "bulkhead/cli/objects.hpp"
 #include "bulkhead/cli/output.hpp"
 #include "bulkhead/codec/print.hpp"
+#include "bulkhead/sched/statement.hpp"
 
 namespace bulkhead::cli {
 
@@ -105,41 +107,58 @@ Result<GpuWorkload> read_workload(Client& client, const std::string& name) {
     return *work;
 }
 
-// Its output as it comes, until it has ended; why it waits is said once for each reason. Nothing: it was cancelled.
-Result<std::optional<GpuWorkloadStatus>> outcome(Client& client, const std::string& name, Interrupts& interrupts,
-                                                 Context& context) {
+struct Outcome {
+    GpuWorkloadStatus status = {};
+    bool cancelled = false;
+    bool runs_nowhere = false;  // it waits, and no node that may serve it runs commands
+};
+
+// Its output as it comes, until it has ended; why it waits is said once for each reason.
+Result<Outcome> outcome(Client& client, const std::string& name, Interrupts& interrupts, Context& context) {
     std::string said;
     OutputReader out{.workload = name}, err{.workload = name, .errors = true};
-    const auto print_what_there_is = [&]() -> Result<> {
+    // One piece of each stream at a time, so that Ctrl-C is seen while a command prints without end. True: there was
+    // some, and there may be more.
+    const auto print_a_piece = [&]() -> Result<bool> {
+        bool any = false;
         for (OutputReader* reader : {&out, &err}) {
-            std::ostream& to = reader->errors ? context.err : context.out;
-            for (bool more = true; more;) {
-                const auto read = reader->read(client, to, context.err);
-                // A node that is away is no end: the work goes on, and so does its output when it is back.
-                if (!read && (read.error().code == Code::unavailable || read.error().code == Code::timeout ||
-                              read.error().code == Code::exhausted))
-                    break;
-                if (!read) return std::unexpected(read.error());
-                more = read->any && !read->over;
-            }
+            const auto read = reader->read(client, reader->errors ? context.err : context.out, context.err);
+            // A node that is away is no end: the work goes on, and so does its output when it is back.
+            if (!read && (read.error().code == Code::unavailable || read.error().code == Code::timeout ||
+                          read.error().code == Code::exhausted))
+                continue;
+            if (!read) return std::unexpected(read.error());
+            any = any || (read->any && !read->over);
         }
-        return {};
+        return any;
     };
     while (true) {
         const auto work = read_workload(client, name);
         if (!work) return std::unexpected(work.error());
         const GpuWorkloadStatus& status = *work->status;
+        bool prints = false;
         if (status.phase == WorkloadPhase::running || status.exitStatus) {
-            const auto printed = print_what_there_is();
+            const auto printed = print_a_piece();
             // One that never started has printed nothing, and has no lease to ask for it.
             if (!printed && !status.is_over()) return std::unexpected(printed.error());
+            prints = printed && *printed;
         }
-        if (status.phase == WorkloadPhase::finished || status.phase == WorkloadPhase::failed) return status;
+        if (prints) {
+            if (interrupts.wait({}, name, context.err)) return Outcome{.status = status, .cancelled = true};
+            continue;
+        }
+        if (status.phase == WorkloadPhase::finished || status.phase == WorkloadPhase::failed)
+            return Outcome{.status = status};
+        if (status.phase == WorkloadPhase::pending && std::ranges::any_of(status.reasons, [](const std::string& says) {
+                return sched::code_of(says) == "wait.no-commands";
+            }))
+            return Outcome{.status = status, .runs_nowhere = true};
         std::string now{word(status.phase)};
         if (!status.reasons.empty()) now += ": " + status.reasons.front();
         if (now != said) context.err << fmt::format("{} is {}\n", name, now);
         said = std::move(now);
-        if (interrupts.wait(std::chrono::milliseconds{200}, name, context.err)) return std::nullopt;
+        if (interrupts.wait(std::chrono::milliseconds{200}, name, context.err))
+            return Outcome{.status = status, .cancelled = true};
     }
 }
 
@@ -175,14 +194,19 @@ Result<> some_node_runs_commands(Client& client) {
     if (!who) return std::unexpected(who.error());
     if (text_at(*who->root, "runsCommands") != "false") return {};
     return fail(Code::unavailable, "no node of this fleet can run a command: all of them are models of nodes",
-                "add a node with GPUs, or a simulated one: bulkhead up as root brings one; bulkhead apply -f tries "
-                "placement on models");
+                "add a node with GPUs, or a simulated one: bulkhead up --driver-node, as root; bulkhead apply -f "
+                "tries placement on models");
 }
 
-void say_why_it_failed(const std::string& name, const WorkFailure& failure, Context& context) {
+void say_why_it_failed(const std::string& name, const WorkFailure& failure, bool kept, Context& context) {
     context.err << fmt::format("{} failed ({}{}), attempt {}: {}\n", name, word(failure.reason),
                                failure.node.empty() ? "" : " on " + failure.node, failure.attempt, failure.says);
-    if (!failure.next.empty()) context.err << "  try: " << failure.next << '\n';
+    // `bulkhead logs`, the next step of what ended by itself, works only while the workload is there.
+    const bool by_itself = failure.reason == FailureReason::exited || failure.reason == FailureReason::killed;
+    if (by_itself && !kept)
+        context.err << "  try: change the command; with --keep its workload stays, to look at it later\n";
+    else if (!failure.next.empty())
+        context.err << "  try: " << failure.next << '\n';
 }
 
 // What a command prints is its tenant's to read. Who runs the fleet may make a key for that as long as the tenant has
@@ -200,7 +224,10 @@ public:
                         R"("scope":["read-tenant","read-output"],"validFor":"24h"}})",
                         tenant));
         const auto read = made ? read_answer(*made) : Result<Document>{std::unexpected(made.error())};
-        if (!read) return;
+        if (!read) {
+            refused_ = read.error();
+            return;
+        }
         id_ = text_at(*read->root, "id");
         if (auto other = client.with_token(text_at(*read->root, "token"))) reader_.emplace(*std::move(other));
     }
@@ -210,9 +237,12 @@ public:
     OutputKey(const OutputKey&) = delete;
     OutputKey& operator=(const OutputKey&) = delete;
     Client& client() { return reader_ ? *reader_ : maker_; }
+    // Why what the command prints could not be read; none: it can be.
+    const std::optional<Error>& refused() const { return refused_; }
 
 private:
     Client& maker_;
+    std::optional<Error> refused_;
     std::string id_;
     std::optional<Client> reader_;
 };
@@ -228,6 +258,17 @@ int run_command(const RunOptions& options, const DoorOptions& door, Context& con
     if (!options.name.empty())
         if (const auto room = make_room(*client, name, options.replace, interrupts, context); !room)
             return report(context, room.error());
+    std::optional<OutputKey> key;
+    if (!options.detach) {
+        key.emplace(*client, work->spec.tenant);
+        if (key->refused() && key->refused()->code == Code::denied)
+            return report(context,
+                          {key->refused()->code,
+                           fmt::format("what the work of {} prints cannot be read with this token: {}",
+                                       work->spec.tenant, key->refused()->what),
+                           fmt::format("run it with a token of tenant {}, or --detach and read its status only",
+                                       work->spec.tenant)});
+    }
     const auto applied = client->post("/v1/apply", to_compact_json(*work));
     if (!applied) return report(context, applied.error());
     if (options.detach) {
@@ -238,18 +279,32 @@ int run_command(const RunOptions& options, const DoorOptions& door, Context& con
             work->metadata.name);
         return done;
     }
-    OutputKey key{*client, work->spec.tenant};
-    const auto ended = outcome(key.client(), name, interrupts, context);
-    if (!ended) return report(context, ended.error());
-    if (!*ended || !options.keep)
+    const auto ended = outcome(key->client(), name, interrupts, context);
+    if (!ended) {
+        const int status = report(context, ended.error());
+        context.err << fmt::format(
+            "{0} goes on: bulkhead logs -f {1} follows it, bulkhead delete workload {1} ends it\n", name,
+            work->metadata.name);
+        return status;
+    }
+    if (ended->runs_nowhere) {
+        static_cast<void>(client->ask({.method = "DELETE", .target = target_of("workloads", name)}));
+        return report(context,
+                      {Code::unavailable, fmt::format("{} cannot run: {}", name, ended->status.reasons.front()),
+                       "bulkhead explain says which nodes may serve it and why the others may not; bulkhead "
+                       "fleet shows the nodes"});
+    }
+    if (ended->cancelled || !options.keep)
         if (const auto deleted = client->ask({.method = "DELETE", .target = target_of("workloads", name)}); !deleted)
             return report(context, deleted.error());
-    if (!*ended) {
-        context.err << fmt::format("{} is cancelled; its GPUs are wiped and free again soon\n", name);
+    const GpuWorkloadStatus& status = ended->status;
+    if (ended->cancelled) {
+        context.err << fmt::format("{} is cancelled{}\n", name,
+                                   status.lease.empty() ? "" : "; its GPUs are wiped and free again soon");
         return 128 + SIGINT;
     }
-    const GpuWorkloadStatus& status = **ended;
-    if (status.phase == WorkloadPhase::failed && status.failure) say_why_it_failed(name, *status.failure, context);
+    if (status.phase == WorkloadPhase::failed && status.failure)
+        say_why_it_failed(name, *status.failure, options.keep, context);
     if (status.exitStatus) return static_cast<int>(*status.exitStatus);
     return status.phase == WorkloadPhase::failed ? could_not : done;
 }
@@ -278,6 +333,7 @@ void add_run(Command program, Context& context) {
     command.add_option("--cpu", options->cpu, "CPU cores.").within(1, 4096).type_name("COUNT");
     command.add_option("--memory", options->memory, "Host memory: 16Gi.").type_name("SIZE");
     command.add_option("--env", options->environment, "A variable for it: NAME=value. May be repeated.")
+        .one_value_each()
         .type_name("NAME=VALUE");
     command.add_flag("--keep", options->keep, "Keep the workload when it has ended, to look at later.");
     command.add_flag("--detach", options->detach, "Print the workload's name and do not wait for it; it is kept.");

@@ -358,26 +358,54 @@ constexpr sched::EngineSettings engine_settings{.stale_grace = Duration::days(36
                                                 .grow_by_restart = true,
                                                 .wipes = true};
 
-// A model of a node takes work and runs nothing: a command goes where commands run, if it may go to any such node.
-std::vector<std::string> nodes_for(const Core::State& state, const WorkloadRun& workload) {
+bool is_model(const NodeRun& node) { return node.object.status.runsCommands == false; }
+
+// The nodes that its contract names, and those that it would name if they were not closed: the scheduler reports these
+// as closed. A model of a node takes work and runs nothing, so a command goes to models only in a fleet that has no
+// other nodes.
+std::vector<std::string> nodes_for(const Core::State& state, WorkloadRun& workload, bool commands_run) {
     std::vector<std::string> names = workload.contract->nodes;
-    const auto is_model = [&](const std::string& name) {
+    const std::vector<std::string>& closed = workload.contract->closed_nodes;
+    names.insert(names.end(), closed.begin(), closed.end());
+    workload.models_left_out = 0;
+    workload.runs_nowhere = false;
+    if (workload.object.spec.command.empty() || !commands_run) return names;
+    workload.models_left_out = static_cast<std::int64_t>(std::erase_if(names, [&](const std::string& name) {
         const auto node = state.node_names.find(name);
-        return node != state.node_names.end() && state.nodes.at(node->second).object.status.runsCommands == false;
-    };
-    if (!workload.object.spec.command.empty() && !std::ranges::all_of(names, is_model)) std::erase_if(names, is_model);
+        return node != state.node_names.end() && is_model(state.nodes.at(node->second));
+    }));
+    workload.runs_nowhere = names.empty();
     return names;
+}
+
+// Models that were left out count as models, not as nodes that the contract excludes.
+std::vector<Reason> with_models(const WorkloadRun& workload, std::vector<Reason> reasons) {
+    if (workload.models_left_out == 0) return reasons;
+    const auto excluded = std::ranges::find(reasons, "wait.kind", &Reason::code);
+    if (excluded != reasons.end()) {
+        Argument& count = excluded->arguments.front();
+        const std::int64_t others = std::get<std::int64_t>(count.value) - workload.models_left_out;
+        if (others > 0)
+            count.value = others;
+        else
+            reasons.erase(excluded);
+    }
+    reasons.insert(reasons.begin(),
+                   {workload.runs_nowhere ? "wait.no-commands" : "wait.models", {{"count", workload.models_left_out}}});
+    return reasons;
 }
 
 // Nodes that are in the same sets are of one kind; a contract's set is the kinds in it. Most contracts name the same
 // nodes as many others.
 void refresh_kinds(Core::State& state, const std::vector<Key>& waiting) {
+    const bool commands_run =
+        std::ranges::any_of(state.nodes, [](const auto& entry) { return !is_model(entry.second); });
     for (const Key key : waiting) {
         WorkloadRun& workload = state.workloads.at(key);
         if (workload.eligible_for == state.generation) continue;
         workload.eligible_for = state.generation;
         const auto [set, fresh] = state.eligible_sets.try_emplace(
-            nodes_for(state, workload), static_cast<std::uint32_t>(state.eligible_sets.size()));
+            nodes_for(state, workload, commands_run), static_cast<std::uint32_t>(state.eligible_sets.size()));
         workload.eligible = set->second;
         state.kinds_stale = state.kinds_stale || fresh;
     }
@@ -702,7 +730,7 @@ void place_work(Turn& turn) {
     follow_freeing(turn);
     for (const sched::Waiting& each : statement.waiting) {
         WorkloadRun& workload = state.workloads.at(each.workload);
-        std::vector<Reason> reasons = each.reasons;
+        std::vector<Reason> reasons = with_models(workload, each.reasons);
         if (auto bound = bound_of(workload)) reasons.insert(reasons.begin(), std::move(*bound));
         wait(turn, workload, std::move(reasons));
     }

@@ -13,6 +13,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class FailingPlane : public Plane {
 public:
@@ -381,19 +382,55 @@ TEST(Failure, ended_work_is_run_again_when_it_is_changed_and_not_when_it_is_labe
     EXPECT_EQ(plane.status().history.failures, 0);
 }
 
+// n0 is a model, n1 runs commands.
+class HalfModelled : public FailingPlane {
+public:
+    HalfModelled() : FailingPlane(2) {
+        Node& real = *nodes["n1"];
+        GpuNodeStatus inventory = real.model.inventory();
+        inventory.runsCommands = true;
+        inventory.cpu = 32;  // n0 has 64
+        real.session = 1000;
+        event(AgentHello{"n1", 1000, real.executor->hello(inventory, real.model.boot_id())});
+        settle();
+    }
+    std::string explained(const std::string& name = "train") { return ask(command::Explain{.workload = name}).body; }
+};
+
 TEST(Failure, a_command_goes_where_commands_run_and_not_to_a_model_of_a_node) {
-    FailingPlane plane{2};
-    FailingPlane::Node& real = *plane.nodes["n1"];
-    GpuNodeStatus inventory = real.model.inventory();
-    inventory.runsCommands = true;
-    real.session = 1000;
-    plane.event(AgentHello{"n1", 1000, real.executor->hello(inventory, real.model.boot_id())});
-    plane.settle();
+    HalfModelled plane;
     for (const char* name : {"one", "two", "three"}) ASSERT_TRUE(plane.submit({}, name).outcome);
     plane.settle();
     EXPECT_EQ(plane.nodes["n1"]->model.running().size(), 2u);
     EXPECT_THAT(plane.nodes["n0"]->model.running(), IsEmpty());
     EXPECT_EQ(plane.status("three").phase, WorkloadPhase::pending) << "n1 is full";
+}
+
+TEST(Failure, a_command_waits_for_a_drained_node_and_does_not_go_to_a_model) {
+    HalfModelled plane;
+    ASSERT_TRUE(plane.ask(command::Drain{.node = "n1", .on = true}).outcome);
+    plane.settle();
+    ASSERT_TRUE(plane.submit().outcome);
+    plane.settle();
+    EXPECT_TRUE(plane.is_pending());
+    EXPECT_THAT(plane.nodes["n0"]->model.running(), IsEmpty());
+    EXPECT_THAT(plane.explained(), AllOf(HasSubstr("1 nodes are closed to new work: drained"),
+                                         HasSubstr("1 nodes that may serve it are models of nodes")));
+    EXPECT_THAT(plane.explained(), HasSubstr("node n1 is closed to new work")) << "the obstacle is named";
+    EXPECT_THAT(plane.explained(), Not(HasSubstr("under its contract"))) << "the contract excludes neither";
+    ASSERT_TRUE(plane.ask(command::Drain{.node = "n1", .on = false}).outcome);
+    plane.settle();
+    EXPECT_EQ(plane.status().phase, WorkloadPhase::running);
+    EXPECT_EQ(plane.nodes["n1"]->model.running().size(), 1u);
+}
+
+TEST(Failure, a_command_that_may_go_to_models_only_says_so) {
+    HalfModelled plane;
+    ASSERT_TRUE(plane.submit(", cpu: 40").outcome);
+    plane.settle();
+    EXPECT_TRUE(plane.is_pending());
+    EXPECT_THAT(plane.nodes["n0"]->model.running(), IsEmpty());
+    EXPECT_THAT(plane.status().reasons, ElementsAre("no node that may serve it runs commands"));
 }
 
 // Of an agent that does not say whose fault it was.

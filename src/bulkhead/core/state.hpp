@@ -120,7 +120,9 @@ struct WorkloadRun {
     std::unique_ptr<const Contract> contract;  // its terms alone; null: refused, or not compiled yet
     std::vector<Reason> waits;
     std::int64_t eligible_for = -1;
-    std::uint32_t eligible = 0;           // which set of nodes the contract names, by its number in this generation
+    std::uint32_t eligible = 0;           // which set of nodes it may go to, by its number in this generation
+    std::int64_t models_left_out = 0;     // nodes that its contract allows and that cannot run its command
+    bool runs_nowhere = false;            // every node that its contract allows is such a model
     std::int64_t setbacks = 0;            // leases in a row that a node could not prepare
     Instant not_before;                   // so that a node which refuses again and again is not asked without end
     std::int64_t stays = 0;               // while it starts again smaller or larger: with so many tasks

@@ -213,6 +213,8 @@ struct Contract {
     Grade grade{};
     std::vector<ReliedOn> reliesOn;
     std::vector<std::string> nodes;
+    // Nodes that would serve it if they were not closed to new leases. Not printed: `excluded` says it to readers.
+    std::vector<std::string> closed_nodes;
     std::vector<ExcludedNodes> excluded;
 
     static constexpr void describe(auto&& field) {

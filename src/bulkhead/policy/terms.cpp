@@ -149,8 +149,8 @@ void write_grade(Contract& contract, const FleetView& fleet, const Verdict& verd
     }
 }
 
-std::vector<std::string> serving_nodes(const FleetView& fleet, const Verdict& verdict) {
-    const auto serves = [](Objections objections) { return objections.empty(); };
+std::vector<std::string> nodes_with(const FleetView& fleet, const Verdict& verdict, Objections exactly) {
+    const auto serves = [&](Objections objections) { return objections == exactly; };
     const bool several = std::ranges::count_if(verdict.on_pool, serves) > 1;
     std::vector<std::string> nodes;
     std::set<std::string_view> known;
@@ -159,6 +159,10 @@ std::vector<std::string> serving_nodes(const FleetView& fleet, const Verdict& ve
             for (const std::string& node : fleet.pools[i].nodes)  // one with two models is in two pools
                 if (!several || known.insert(node).second) nodes.push_back(node);
     return nodes;
+}
+
+std::vector<std::string> serving_nodes(const FleetView& fleet, const Verdict& verdict) {
+    return nodes_with(fleet, verdict, {});
 }
 
 Handover handover_of(const FleetView& fleet, const Verdict& verdict) {
@@ -268,7 +272,10 @@ Contract write_contract(const GpuWorkload& workload, const Asker& asker, const F
         write_grade(contract, fleet, verdict);
         contract.excluded = Explainer{workload.spec, asker, fleet, verdict, writing.reader}.excluded();
     }
-    if (writing.reader == Audience::fleet_operator) contract.nodes = serving_nodes(fleet, verdict);
+    if (writing.reader == Audience::fleet_operator) {
+        contract.nodes = serving_nodes(fleet, verdict);
+        contract.closed_nodes = nodes_with(fleet, verdict, {Objection::node_closed});
+    }
     return contract;
 }
 

@@ -24,7 +24,10 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
                 reasons.push_back({"wait.expected", {{"at", print(minute)}}});
             }
         }
-    if (auto quota = over_quota(rec.job, rec.fewest()))
+    // What is reserved for it counts already: its quota was checked when it was.
+    const bool has_claim =
+        std::ranges::any_of(claims, [&](const RoomClaim& claim) { return claim.job == number && claim.firm(); });
+    if (auto quota = has_claim ? std::nullopt : over_quota(rec.job, rec.fewest()))
         reasons.push_back(std::move(*quota));
     else if (rec.keeps_in == generation)
         if (auto keeps = keeps_over_limit(rec.job, rec.fewest(), rec.keeps_too_much))
@@ -36,8 +39,6 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
         if (const std::int64_t count = tally.nodes[static_cast<std::size_t>(obstacle)]; count > 0)
             reasons.push_back({code, {{"count", count}}});
     };
-    say("wait.kind", Obstacle::kind);
-    say("wait.model", Obstacle::model);
     say("wait.closed", Obstacle::closed);
     say("wait.neighbours", Obstacle::neighbours);
     say("wait.nvlink", Obstacle::nvlink);
@@ -64,6 +65,9 @@ Waiting Engine::State::why(JobNo number, Instant now) const {
                                 {"most", fleet.most(rec.job)},
                                 {"all", tally.room}}});
     }
+    // Last, because they stay as they are while work comes and goes: what changes is the cause more often.
+    say("wait.model", Obstacle::model);
+    say("wait.kind", Obstacle::kind);
     const TenantRec& tenant = tenants[rec.job.tenant];
     const std::int64_t asked = least_of(number);
     if (tenant.held + asked > tenant.due)
@@ -86,6 +90,9 @@ struct ReasonWords {
 constexpr std::array all_words{
     ReasonWords{"wait.kind", "{count} nodes may not serve it under its contract"},
     ReasonWords{"wait.model", "{count} nodes have too few working GPUs of a model that it accepts"},
+    ReasonWords{"wait.no-commands",
+                "all nodes that may serve it are models of nodes, which run no commands (nodes: {count})"},
+    ReasonWords{"wait.models", "{count} nodes that may serve it are models of nodes, which run no commands"},
     ReasonWords{"wait.closed", "{count} nodes are closed to new work: drained, silent or not yet reconciled"},
     ReasonWords{"wait.neighbours", "{count} nodes run work that may not share a node with it"},
     ReasonWords{"wait.nvlink", "{count} nodes have an NVLink fabric that another tenant uses"},
@@ -163,6 +170,8 @@ constexpr std::array all_words{
 constexpr std::array tenants_words{
     ReasonWords{"wait.kind", "some nodes may not serve it under its contract"},
     ReasonWords{"wait.model", "some nodes have too few working GPUs of a model that it accepts"},
+    ReasonWords{"wait.no-commands", "no node that may serve it runs commands"},
+    ReasonWords{"wait.models", "some nodes that may serve it run no commands"},
     ReasonWords{"wait.closed", "nodes that could serve it are closed to new work"},
     ReasonWords{"wait.neighbours", "nodes that could serve it run work that may not share a node with it"},
     ReasonWords{"wait.nvlink", "NVLink fabrics that it could use are in use"},
@@ -307,6 +316,8 @@ std::string_view cause_of(std::string_view code) {
         {"wait.room", "fragmentation"},
         {"wait.within", "fragmentation"},
         {"wait.closed", "nodes"},
+        {"wait.no-commands", "nodes"},
+        {"wait.models", "nodes"},
         {"wait.restoring", "nodes"},
         {"wait.stopping", "stopping"},
         {"wait.frozen", "frozen"},
