@@ -50,8 +50,8 @@ TEST_F(Simulate, mig_prints_how_many_requests_each_serves_at_each_load) {
     const std::vector<std::string> asked{"--mig",   "a30-24gb", "--gpus",   "4",
                                          "--seeds", "1..2",     "--expect", "1g.6gb=3,2g.12gb=2,4g.24gb=1"};
     ASSERT_EQ(run_with(asked), done) << err_;
-    EXPECT_THAT(out_, HasSubstr("first-fit       requests"));
-    EXPECT_THAT(out_, HasSubstr("packed anew     slices"));
+    EXPECT_THAT(out_, HasSubstr("first-fit    requests"));
+    EXPECT_THAT(out_, HasSubstr("packed anew  slices"));
     std::vector<std::string> as_json = asked;
     as_json.insert(as_json.end(), {"-o", "json"});
     ASSERT_EQ(run_with(as_json), done) << err_;
