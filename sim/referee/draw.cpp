@@ -247,7 +247,18 @@ Scene draw_growth(std::uint64_t seed, Dimensions allowed) {
         if (work.least == 0) continue;
         work.preemptible = true;
         if (found) work.tasks = static_cast<int>(work.runs.size());
-        found = found || work.runs.size() < static_cast<std::size_t>(work.tasks);
+        const bool grows = !found && work.runs.size() < static_cast<std::size_t>(work.tasks);
+        found = found || grows;
+        // Every second gang that grows must stay where it is.
+        if (!grows || artist.rng().below(2) != 0) continue;
+        const auto leaf_of = [&](const Place& place) {
+            return scene.machines[static_cast<std::size_t>(place.node)].leaf;
+        };
+        const Place first = work.runs.front();
+        if (std::ranges::all_of(work.runs, [&](const Place& place) { return place.node == first.node; }))
+            work.within = Within::node;
+        else if (std::ranges::all_of(work.runs, [&](const Place& at) { return leaf_of(at) == leaf_of(first); }))
+            work.within = Within::leaf;
     }
     return scene;
 }

@@ -100,13 +100,16 @@ int Floor::capacity(std::size_t job, std::size_t node, bool reboot) const {
 
 bool Floor::fits(std::size_t job, int tasks) const {
     const Within within = manners_->job(job).within;
+    const int beside = manners_->job(job).beside;
+    const auto bin_of = [&](std::size_t node) {
+        if (within == Within::leaf) return static_cast<std::size_t>(scene_->machines[node].leaf);
+        return within == Within::node ? node : 0;
+    };
     std::array<int, most_machines> room{};
     for (std::size_t node = 0; node < scene_->machines.size(); ++node) {
         const int takes = capacity(job, node, true);
-        if (takes == 0) continue;
-        std::size_t bin = 0;
-        if (within == Within::leaf) bin = static_cast<std::size_t>(scene_->machines[node].leaf);
-        if (within == Within::node) bin = node;
+        const std::size_t bin = bin_of(node);
+        if (takes == 0 || (beside != none && bin != bin_of(static_cast<std::size_t>(beside)))) continue;
         room[bin] += takes;
         if (room[bin] >= tasks) return true;
     }

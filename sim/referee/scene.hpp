@@ -58,6 +58,7 @@ struct Work {
     int ran = 60;               // minutes
     int checkpoint = none;      // minutes
     std::vector<Place> runs{};  // empty: it waits
+    int beside = none;          // of a task with which a gang grows: a node in the domain where the gang runs
 
     int fewest() const { return least > 0 ? least : tasks; }
     int part() const { return share < parts_of_gpu ? share : gpus * parts_of_gpu; }  // what one task leases

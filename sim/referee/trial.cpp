@@ -127,6 +127,7 @@ std::vector<std::string> compare_growth(const Scene& scene) {
         Work next = gang;
         next.tasks = 1;
         next.least = 0;
+        next.beside = gang.runs.front().node;
         next.runs.clear();
         return next;
     };

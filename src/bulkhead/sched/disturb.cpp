@@ -212,10 +212,11 @@ bool Engine::State::disturb(JobNo number, Instant now, bool over, Statement& sta
     // In a large fleet only those can help against a limit who count against it too.
     std::optional<TenantNo> inside;
     if (over && !lists_candidates()) inside = limited_by(job, jobs[number].fewest());
+    const std::vector<NodeNo> outside = out_of_reach(number);
     const bool grows = jobs[number].grows != nil;  // it may reclaim what its tenant is owed, and disturbs no others
     for (const Law law : {Law::guarantee, Law::share, Law::priority}) {
         if (grows && law == Law::priority) break;
-        auto plan = find_plan(number, law, now, {.inside = inside, .avoid = {}});
+        auto plan = find_plan(number, law, now, {.inside = inside, .avoid = outside});
         const bool looks_for_moves = law != Law::priority && !over && !grows && !lists_candidates() && deserves(number);
         if (looks_for_moves && (!plan || plan->kind >= PlanKind::spares) &&
             consolidate(number, now, plan ? plan->cost.lost : std::numeric_limits<std::int64_t>::max(), statement))

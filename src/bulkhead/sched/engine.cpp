@@ -284,6 +284,7 @@ void Engine::State::refresh_mix() {
 
 std::vector<FleetIndex::Portion> Engine::State::find_room(JobNo job, std::int32_t tasks) {
     const Job& its = jobs[job].job;
+    if (grows_in_place(job)) return room_to_grow(jobs[job].grows, tasks);
     if (tasks == 1) {
         if (const auto node = fleet.best(its.shape, its.tenant)) return {{*node, 1}};
         return {};
@@ -368,6 +369,7 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
         if (most >= rec.fewest()) where = room_for(most);
     }
     if (keeping && !where.empty() && !limits_allow(job, where)) {
+        if (grows_in_place(job)) return false;
         where = room_within_limits(job, static_cast<std::int32_t>(most));
         if (!stays_entitled(rec.job, where)) where.clear();
     }

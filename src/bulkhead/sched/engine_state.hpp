@@ -265,6 +265,11 @@ struct Engine::State {
     void end_growth(JobNo gang);     // with the room that is kept for it
     void retire_growth(JobNo gang);  // its record no longer waits; a claim of it is the caller's
     void grow(Statement& statement, Instant now);
+    // A gang grows by whole groups, and inside the domain where it must stay together.
+    static std::int32_t step_of(const Job& job) { return std::max(job.group, 1); }
+    bool grows_in_place(JobNo job) const;  // the record of growth of a gang that must stay in one domain
+    std::vector<FleetIndex::Portion> room_to_grow(JobNo gang, std::int32_t tasks);
+    std::vector<NodeNo> out_of_reach(JobNo job) const;  // of such a record: nodes in other domains
 
     // turns.cpp
     void set_tenants(std::vector<TenantFacts> facts);

@@ -1,6 +1,7 @@
-// Elastic gangs that run with fewer tasks than they asked for. The next task is a claim of its own: a record that waits
-// like a job, is served while the tenant stays within its guarantee or its due, and gives its task to the gang. Beyond
-// that, gangs grow only into room that nothing else waits for.
+// Elastic gangs that run with fewer tasks than they asked for. The next task (of a gang in groups: the next group) is a
+// claim of its own: a record that waits like a job, is served while the tenant stays within its guarantee or its due,
+// and gives its tasks to the gang. Beyond that, gangs grow only into room that nothing else waits for. A gang that must
+// stay together grows inside the domain where it runs.
 //
 // Where a gang has to start again to grow (EngineSettings::grow_by_restart), the record asks for as many tasks at once
 // as guarantee or due allow, and for none beyond that: others would take them back, by another restart.
@@ -13,10 +14,60 @@ namespace bulkhead::sched {
 
 using Phase = JobRec::Phase;
 
-// A gang that must stay together, or whose groups must, would have to move as a whole.
+namespace {
+
+// Fleets in which room is made for the growth of gangs that must stay in one domain. In larger ones they grow only into
+// room that is free, because a search would compare each node with each node of other domains.
+constexpr std::size_t most_nodes_for_growth_in_place = 1024;
+
+}  // namespace
+
+// Work that may not be preempted is given its place by pinned.cpp, which does not look at the domain of a gang. A gang
+// that has to start again asks for several tasks, and for these a domain is not looked at either.
 bool Engine::State::can_grow(const JobRec& rec) const {
-    return (settings.grow || settings.grow_by_restart) && rec.grows == nil && rec.job.least > 0 &&
-           rec.job.within == TopologyLevel::none && rec.job.group <= 1;
+    if (rec.grows != nil || rec.job.least == 0) return false;
+    const bool may_go_anywhere = rec.job.within == TopologyLevel::none && rec.job.group <= 1;
+    if (settings.grow_by_restart) return may_go_anywhere;
+    return settings.grow && (may_go_anywhere || rec.job.preemptible);
+}
+
+bool Engine::State::grows_in_place(JobNo job) const {
+    return jobs[job].grows != nil && jobs[job].job.within != TopologyLevel::none;
+}
+
+std::vector<FleetIndex::Portion> Engine::State::room_to_grow(JobNo gang, std::int32_t tasks) {
+    Job job = jobs[gang].job;
+    job.prefer = TopologyLevel::none;
+    if (job.within == TopologyLevel::none) {
+        if (tasks > 1) return fleet.gang(job, tasks);
+        if (const auto node = fleet.best(job.shape, job.tenant)) return {{*node, 1}};
+        return {};
+    }
+    const std::uint32_t domain = fleet.domain_of(fleet.seat(jobs[gang].seats).node, job.within);
+    std::vector<FleetIndex::Portion> room;
+    const auto look_at = [&](NodeNo node) {
+        if (const auto takes = static_cast<std::int32_t>(fleet.capacity(node, job.shape, job.tenant)); takes > 0)
+            room.push_back({node, takes});
+    };
+    if (job.within == TopologyLevel::node)
+        look_at(domain);
+    else
+        std::ranges::for_each(fleet.domains(job.within)[domain].nodes, look_at);
+    if (tasks > 1) return fleet.arrange(job, tasks, room);
+    const auto best = std::ranges::max_element(
+        room, {}, [&](const FleetIndex::Portion& each) { return fleet.standing(each.node, job.shape, job.tenant); });
+    if (best == room.end()) return {};
+    return {{best->node, 1}};
+}
+
+std::vector<NodeNo> Engine::State::out_of_reach(JobNo job) const {
+    std::vector<NodeNo> out;
+    if (!grows_in_place(job)) return out;
+    const TopologyLevel level = jobs[job].job.within;
+    const std::uint32_t domain = fleet.domain_of(fleet.seat(jobs[jobs[job].grows].seats).node, level);
+    for (NodeNo node = 0; node < fleet.nodes(); ++node)
+        if (fleet.domain_of(node, level) != domain) out.push_back(node);
+    return out;
 }
 
 bool Engine::State::starts_again(const JobRec& rec) const {
@@ -42,7 +93,7 @@ JobNo Engine::State::growth_of(JobNo gang) {
     if (settings.grow_by_restart) rec.job.submitted = Instant{std::numeric_limits<std::int64_t>::max()};
     rec.grows = gang;
     jobs[gang].growth = number;
-    size_growth(gang, settings.grow_by_restart ? std::max(rec.job.grow_by, 1) : 1);
+    size_growth(gang, settings.grow_by_restart ? std::max(rec.job.grow_by, 1) : step_of(rec.job));
     enlist(pending, number, Phase::pending);
     return number;
 }
@@ -94,11 +145,15 @@ void Engine::State::end_growth(JobNo gang) {
 
 void Engine::State::raise_growth() {
     if (!any_elastic || !(settings.grow || settings.grow_by_restart)) return;
+    const bool too_large = fleet.nodes() > most_nodes_for_growth_in_place;
     for (std::size_t i = 0; i < running.size(); ++i) {
         const JobNo gang = running[i];
-        if (jobs[gang].phase != Phase::running || !can_grow(jobs[gang])) continue;
-        const bool lacks = jobs[gang].placed < jobs[gang].job.tasks && jobs[gang].placed >= jobs[gang].job.least;
-        if (lacks && (settings.grow || starts_again(jobs[gang])))
+        const JobRec& rec = jobs[gang];
+        if (rec.phase != Phase::running || !can_grow(rec)) continue;
+        if (rec.job.within != TopologyLevel::none && too_large) continue;
+        const std::int32_t step = settings.grow ? step_of(rec.job) : 1;
+        const bool lacks = rec.placed + step <= rec.job.tasks && rec.placed >= rec.job.least;
+        if (lacks && (settings.grow || starts_again(rec)))
             growth_of(gang);
         else
             end_growth(gang);
@@ -110,15 +165,14 @@ void Engine::State::grow(Statement& statement, Instant now) {
     for (std::size_t i = 0; i < running.size(); ++i) {
         const JobNo job = running[i];
         const JobRec& rec = jobs[job];
-        if (rec.phase != Phase::running || rec.placed >= rec.job.tasks || !can_grow(rec)) continue;
+        const std::int32_t step = step_of(rec.job);
+        if (rec.phase != Phase::running || rec.placed + step > rec.job.tasks || !can_grow(rec)) continue;
         const SeatNo before = rec.seats;
-        while (jobs[job].placed < rec.job.tasks && within_quota(rec.job, 1)) {
-            const auto node = fleet.best(rec.job.shape, rec.job.tenant);
-            if (!node) break;
-            const FleetIndex::Portion one{*node, 1};
-            if (!stays_entitled(rec.job, {&one, 1}) || !limits_allow(job, {&one, 1})) break;
-            note_fixed(job, {&one, 1});
-            start(job, {&one, 1}, now);
+        while (jobs[job].placed + step <= rec.job.tasks && within_quota(rec.job, step)) {
+            const std::vector<FleetIndex::Portion> where = room_to_grow(job, step);
+            if (where.empty() || !stays_entitled(rec.job, where) || !limits_allow(job, where)) break;
+            note_fixed(job, where);
+            start(job, where, now);
         }
         if (jobs[job].placed >= jobs[job].job.tasks) end_growth(job);
         if (jobs[job].seats == before) continue;

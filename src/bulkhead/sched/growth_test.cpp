@@ -131,6 +131,82 @@ TEST(GrowthByRestart, two_gangs_come_to_rest) {
     EXPECT_EQ(tasks(play, "y"), 4u);
 }
 
+// Two racks of one node each; the gang must stay in the first.
+struct Racks : Play {
+    explicit Racks(std::vector<TenantFacts> facts) {
+        tenants(std::move(facts));
+        node({.name = "n1", .rack = "r1"});
+        node({.name = "n2", .rack = "r2"});
+    }
+    // The gang starts with two tasks on the node where six other jobs run; eight run on the other one.
+    void start_small(JobRow gang) {
+        for (int i = 0; i < 14; ++i) run({.name = "v" + std::to_string(i), .tenant = 0});
+        gang.tenant = 1;
+        submit(gang);
+        cycle();
+        EXPECT_EQ(tasks(*this, gang.name), 2u);
+    }
+    // So many of the other jobs on a node are done.
+    void end_on(const std::string& node, int count) {
+        for (int i = 0; i < 14 && count > 0; ++i) {
+            const std::string name = "v" + std::to_string(i);
+            if (!jobs.contains(name) || !runs(name) || !is_on(name, node)) continue;
+            engine.finish(jobs.at(name));
+            jobs.erase(name);
+            --count;
+        }
+    }
+};
+
+TEST(Growth, a_gang_grows_inside_the_domain_where_it_must_stay) {
+    Racks play{{team("greedy", 16), team("late")}};
+    play.start_small({.name = "gang", .tasks = 6, .least = 2, .within = TopologyLevel::rack});
+    const Names before = play.where("gang");
+    play.end_on(before.front() == "n1" ? "n2" : "n1", 8);
+    play.settle();
+    EXPECT_EQ(tasks(play, "gang"), 2u) << "the other rack is no place for it";
+    play.end_on(before.front(), 3);
+    play.settle();
+    EXPECT_EQ(tasks(play, "gang"), 5u);
+    EXPECT_EQ(play.where("gang"), before);
+}
+
+TEST(Growth, a_gang_reclaims_inside_the_domain_where_it_must_stay) {
+    Racks play{{team("greedy", 0, 100), team("late", 6)}};
+    play.start_small({.name = "gang", .tasks = 6, .least = 2, .within = TopologyLevel::rack});
+    const Names before = play.where("gang");
+    play.settle();
+    EXPECT_EQ(tasks(play, "gang"), 6u);
+    EXPECT_EQ(play.where("gang"), before);
+    EXPECT_EQ(Gpus{play.engine.held(0)}, Gpus::whole(10));
+}
+
+TEST(Growth, a_gang_in_groups_grows_by_whole_groups) {
+    Racks play{{team("greedy", 0, 100), team("late", 5)}};
+    play.start_small({.name = "gang", .tasks = 6, .least = 2, .group = 2, .group_within = TopologyLevel::node});
+    play.settle();
+    EXPECT_EQ(tasks(play, "gang"), 4u) << "a third group would exceed the guarantee";
+    play.end_on("n1", 8);
+    play.end_on("n2", 8);
+    play.settle();
+    EXPECT_EQ(tasks(play, "gang"), 6u);
+    std::map<NodeNo, int> on;
+    for (const TaskSeat& task : play.engine.seats(play.jobs.at("gang"))) ++on[task.node];
+    for (const auto& [node, count] : on) EXPECT_EQ(count % 2, 0);
+}
+
+TEST(Growth, a_free_gpu_on_each_of_two_nodes_is_no_room_for_a_group) {
+    Racks play{{team("greedy", 16), team("late")}};
+    play.start_small({.name = "gang", .tasks = 6, .least = 2, .group = 2, .group_within = TopologyLevel::node});
+    play.end_on("n1", 1);
+    play.end_on("n2", 1);
+    play.settle();
+    EXPECT_EQ(tasks(play, "gang"), 2u);
+    play.end_on("n1", 1);
+    play.settle();
+    EXPECT_EQ(tasks(play, "gang"), 4u);
+}
+
 TEST(Growth, two_elastic_gangs_share_and_settle) {
     Play play;
     play.tenants({team("a"), team("b")});

@@ -95,7 +95,10 @@ bool Engine::State::reserve_guaranteed(JobNo job, Instant now) {
     // Counted apart from searches for victims: otherwise claims that wait for long would leave none for other work.
     const int before = searches;
     std::optional<Plan> plan;
-    if (future_searches++ < future_searches_in_a_cycle) plan = future_plan(job, now);
+    if (future_searches++ < future_searches_in_a_cycle) {
+        const std::vector<NodeNo> outside = out_of_reach(job);
+        plan = find_plan(job, Law::guarantee, now, {.future = true, .inside = {}, .avoid = outside});
+    }
     searches = before;
     if (!plan || plan->where.empty()) {
         RoomClaim* claim = claim_of(job);
