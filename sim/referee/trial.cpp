@@ -222,6 +222,28 @@ std::vector<std::string> compare_limits(const Scene& scene) {
             needed = needed || (is_below(work.tenant, t) && scene.owners[t].limit != none &&
                                 after[t] + work.leases() > scene.owners[t].limit);
         if (!needed) out.push_back(fmt::format("j{} ended though no limit forbids it", job + 1));
+        // Guaranteed work ends only where no other work could have ended in its place.
+        const auto own = static_cast<std::size_t>(work.tenant);
+        if (before[own] > scene.owners[own].guarantee) continue;
+        for (std::size_t other = 0; other < scene.running.size(); ++other) {
+            const Work& stays = scene.running[other];
+            const int holds = static_cast<int>(outcome.seats[other].size()) * stays.part();
+            if (holds == 0 || !stays.preemptible || stays.ran < 90) continue;
+            const auto changed = [&](std::size_t t) {
+                return after[t] + (is_below(work.tenant, t) ? work.leases() : 0) -
+                       (is_below(stays.tenant, t) ? holds : 0);
+            };
+            bool instead = true;
+            for (std::size_t t = 0; t < scene.owners.size(); ++t) {
+                const Owner& owner = scene.owners[t];
+                if (owner.limit != none && changed(t) > std::max(owner.limit, after[t])) instead = false;
+                if (owner.hard && changed(t) > std::max(owner.guarantee, after[t])) instead = false;
+                // The own work of a tenant with others below it has a guarantee of its own, which is not counted here.
+                if (static_cast<int>(t) != stays.tenant && scene.owners[t].parent == stays.tenant) instead = false;
+                if (is_below(stays.tenant, t) && changed(t) < owner.guarantee) instead = false;
+            }
+            if (instead) out.push_back(fmt::format("guaranteed j{} ended where j{} could have", job + 1, other + 1));
+        }
     }
     return out;
 }
