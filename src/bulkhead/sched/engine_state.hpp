@@ -247,7 +247,9 @@ struct Engine::State {
     void spare_needless(LimitPlan& plan, Instant now) const;
     void carry_out(const LimitPlan& plan, Statement& statement, Instant now);
     Duration least_run_under_limit(TenantNo victim, TenantNo limited) const;
-    bool can_shrink(const JobRec& rec) const;           // it runs with tasks that it can spare
+    bool can_spare(const JobRec& rec) const;   // it runs with tasks that it can spare, of a gang in groups whole groups
+    bool can_shrink(const JobRec& rec) const;  // likewise, and one by one
+    std::vector<SeatNo> spare_seats(const JobRec& rec, std::int32_t tasks) const;
     bool has_a_seat_for_each(const JobRec& rec) const;  // of its tasks
     void give_up(JobNo job, SeatNo seat);               // one task of an elastic gang
 

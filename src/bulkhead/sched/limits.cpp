@@ -136,16 +136,18 @@ struct Yielding {
 
     // As many spare tasks as are needed; `gently`: that leave every guarantee whole.
     void take_spares(bool gently) {
-        for (Elastic& each : elastic)
-            while (taken < excess && each.placed - each.tasks > each.its->least) {
+        for (Elastic& each : elastic) {
+            const std::int32_t group = std::max(each.its->group, 1);  // no group is halved
+            while (taken < excess && each.placed - each.tasks - group >= each.its->least) {
                 const std::int64_t gpus =
-                    each.its->counted(each.placed) - each.its->counted(each.placed - each.tasks - 1);
+                    each.its->counted(each.placed) - each.its->counted(each.placed - each.tasks - group);
                 if (gently && guarantees.broken_by(each.levels, gpus - each.gpus) > 0) break;
                 guarantees.take(each.levels, gpus - each.gpus);
                 taken += gpus - each.gpus;
-                ++each.tasks;
+                each.tasks += group;
                 each.gpus = gpus;
             }
+        }
     }
     bool goes(JobNo job) const { return std::ranges::find(go, job, &Leaver::job) != go.end(); }
     // Jobs that have not been chosen, with what they hold beside the spare tasks that go.
@@ -220,10 +222,32 @@ bool Engine::State::has_a_seat_for_each(const JobRec& rec) const {
     return seats == rec.placed;
 }
 
-// Elastic, with a seat for each task, and no group would be halved.
-bool Engine::State::can_shrink(const JobRec& rec) const {
-    if (rec.job.least == 0 || rec.placed <= rec.job.least || rec.job.group > 1) return false;
-    return has_a_seat_for_each(rec);
+// Elastic, with a seat for each task.
+bool Engine::State::can_spare(const JobRec& rec) const {
+    const std::int32_t group = std::max(rec.job.group, 1);
+    if (rec.job.least == 0 || rec.placed - group < rec.job.least || !has_a_seat_for_each(rec)) return false;
+    return group == 1 || std::ssize(spare_seats(rec, rec.placed)) == rec.placed;
+}
+
+bool Engine::State::can_shrink(const JobRec& rec) const { return rec.job.group <= 1 && can_spare(rec); }
+
+// The seats of so many tasks that go: the newest, and of a gang in groups only whole groups, each in one domain. Fewer:
+// the seats do not form whole groups.
+std::vector<SeatNo> Engine::State::spare_seats(const JobRec& rec, std::int32_t tasks) const {
+    std::vector<SeatNo> out;
+    const auto group = static_cast<std::size_t>(std::max(rec.job.group, 1));
+    std::vector<std::pair<std::uint32_t, std::vector<SeatNo>>> domains;
+    for (SeatNo seat = rec.seats; seat != nil; seat = fleet.seat(seat).next_of_job) {
+        const std::uint32_t domain = group == 1 ? 0 : fleet.domain_of(fleet.seat(seat).node, rec.job.group_within);
+        auto of = std::ranges::find(domains, domain, &std::pair<std::uint32_t, std::vector<SeatNo>>::first);
+        if (of == domains.end()) of = domains.insert(domains.end(), {domain, {}});
+        of->second.push_back(seat);
+    }
+    for (const auto& [domain, seats] : domains)
+        for (std::size_t first = 0; first + group <= seats.size() && std::cmp_less(out.size(), tasks); first += group)
+            out.insert(out.end(), seats.begin() + static_cast<std::ptrdiff_t>(first),
+                       seats.begin() + static_cast<std::ptrdiff_t>(first + group));
+    return out;
 }
 
 void Engine::State::give_up(JobNo job, SeatNo seat) {
@@ -315,8 +339,7 @@ void Engine::State::bring_below(TenantNo limited, std::int64_t most, LimitPlan& 
         const std::int64_t lost = lost_by(rec, now);
         const std::vector<std::size_t> levels = levels_below(rec.job.tenant, limited);
         yielding.whole.push_back({job, rec.job.counted(placed), lost, rec.job.key, levels});
-        if (can_shrink(rec) && placed > rec.job.least)
-            yielding.elastic.push_back({job, &rec.job, placed, lost, levels});
+        if (can_spare(rec) && placed > rec.job.least) yielding.elastic.push_back({job, &rec.job, placed, lost, levels});
     }
     yielding.choose();
     for (const Yielding::Elastic& each : yielding.elastic)
@@ -350,10 +373,11 @@ void Engine::State::spare_needless(LimitPlan& plan, Instant now) const {
     };
     const auto keep = [&](LimitPlan::Item& item) {
         const JobRec& rec = jobs[item.job];
-        // As many tasks as the limits bear: of an elastic gang any number above its least, else all.
+        // As many tasks as the limits bear: of an elastic gang any number (of groups) above its least, else all.
         for (std::int32_t tasks = 0; tasks < item.tasks; ++tasks) {
             const std::int32_t stay = rec.placed - tasks;
-            if (tasks > 0 && (!can_shrink(rec) || stay < rec.job.least)) break;
+            if (tasks > 0 && (!can_spare(rec) || stay < rec.job.least)) break;
+            if (tasks % std::max(rec.job.group, 1) != 0) continue;
             const std::int64_t more = rec.job.counted(stay) - rec.job.counted(rec.placed - item.tasks);
             if (!may_keep(item.job, more)) continue;
             plan.set(*this, item.job, tasks, item.limited);
@@ -387,10 +411,11 @@ void Engine::State::carry_out(const LimitPlan& plan, Statement& statement, Insta
             set_ending(item.job);
             rec.evicted_in = generation;
         }
-        for (std::int32_t i = 0; !whole && i < item.tasks; ++i) {
-            eviction.nodes.push_back(fleet.seat(rec.seats).node);
-            give_up(item.job, rec.seats);
-        }
+        if (!whole)
+            for (const SeatNo seat : spare_seats(rec, item.tasks)) {
+                eviction.nodes.push_back(fleet.seat(seat).node);
+                give_up(item.job, seat);
+            }
         std::ranges::sort(eviction.nodes);
         const auto twice = std::ranges::unique(eviction.nodes);
         eviction.nodes.erase(twice.begin(), twice.end());

@@ -195,6 +195,35 @@ TEST(Limits, kept_nodes_of_a_guaranteed_child_are_given_up_last) {
     EXPECT_EQ(play.evicted(), (Names{"guest"}));
 }
 
+TEST(Limits, a_gang_in_groups_gives_up_whole_groups) {
+    Limited play{{team("a")}};
+    play.run({.name = "gang", .tasks = 6, .least = 2, .group = 2, .group_within = TopologyLevel::node});
+    play.limit(0, 5);
+    play.cycle();
+    ASSERT_EQ(play.evicted(), (Names{"gang"}));
+    EXPECT_FALSE(play.last.evict.front().whole);
+    EXPECT_EQ(play.last.evict.front().tasks, 2);
+    play.settle();
+    EXPECT_EQ(play.engine.seats(play.jobs.at("gang")).size(), 4u);
+    EXPECT_TRUE(play.last.over_limit.empty());
+}
+
+TEST(Limits, groups_that_stay_are_together) {
+    Limited play{{team("a")}};
+    play.node({.name = "n2"});
+    play.run({.name = "gang", .gpus = 2, .tasks = 6, .least = 2, .group = 2, .group_within = TopologyLevel::node});
+    play.limit(0, 8);
+    play.settle();
+    std::map<NodeNo, int> on;
+    for (const TaskSeat& task : play.engine.seats(play.jobs.at("gang"))) ++on[task.node];
+    int left = 0;
+    for (const auto& [node, count] : on) {
+        EXPECT_EQ(count % 2, 0) << node;
+        left += count;
+    }
+    EXPECT_EQ(left, 4);
+}
+
 TEST(Limits, a_lowered_guarantee_of_a_hard_partition_is_such_a_limit) {
     std::vector<TenantFacts> facts{team("hard", 6), team("b")};
     facts[0].hard = true;
