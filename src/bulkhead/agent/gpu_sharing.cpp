@@ -108,7 +108,12 @@ Result<> GpuHardware::begin_shared(const StartTenant& what, const Devices& devic
     const auto memory = nvml_.memory(uuid);
     if (!memory) return std::unexpected(memory.error());
     const auto percent = std::max<std::int64_t>(1, share / 10);
-    const std::uint64_t mib = memory->total / 1000 * static_cast<std::uint64_t>(share) >> 20;
+    // Thousandths that are a rounded third or seventh of the GPU stand for all of that third or seventh.
+    const auto thousandths = static_cast<std::uint64_t>(std::clamp<std::int64_t>(share, 1, 1000));
+    const std::uint64_t parts = 1000 / thousandths;
+    const std::uint64_t bytes =
+        1000 / parts == thousandths ? memory->total / parts : memory->total / 1000 * thousandths;
+    const std::uint64_t mib = bytes >> 20;
     const auto user = [&]() -> Result<std::uint32_t> {
         const std::scoped_lock lock{tenants_mutex_};
         const auto ids = ids_of(what.tenant);

@@ -429,7 +429,12 @@ TEST(PolicySituations, quota_counts_compute_slices_and_not_the_memory_that_comes
     const std::int64_t mib = *silicon_of("h100-80gb-sxm5").nvidia->memory_mib;
     const auto bytes = slice_on(silicon_of("h100-80gb-sxm5"), {.memory = ByteSize{10LL << 30}}, Mechanism::mps);
     EXPECT_GE(bytes->units(1) * mib, gpu_unit * 10 * 1024);
-    EXPECT_LT((bytes->units(1) - gpu_unit / 1000) * mib, gpu_unit * 10 * 1024);
+    EXPECT_LT((bytes->units(1) - 1) * mib, gpu_unit * 10 * 1024);
+    const auto third = slice_on(silicon_of("a30-24gb"), {.memory = ByteSize{8LL << 30}}, Mechanism::mps);
+    EXPECT_EQ(print(Gpus{third->units(3)}), "1");
+    EXPECT_EQ(third->per_gpu, 3);
+    const auto more = slice_on(silicon_of("a30-24gb"), {.memory = ByteSize{(8LL << 30) + 1}}, Mechanism::mps);
+    EXPECT_EQ(more->per_gpu, 2);
 }
 
 TEST(PolicySituations, a_limit_holds_for_the_tenants_below) {

@@ -115,9 +115,8 @@ std::optional<SliceFacts> soft_slice(const Silicon& silicon, const GpuRequest& r
     if (!request.memory || !total) return std::nullopt;
     const std::int64_t wanted = up(request.memory->bytes, 1 << 20);  // in MiB, so that no product overflows
     if (wanted > *total) return std::nullopt;
-    // Rounded up to thousandths of the GPU, which is how shares are leased and how people read them.
-    const std::int64_t parts = up(wanted * 1000, *total);
-    return SliceFacts{.parts = parts, .of = 1000, .per_gpu = 1000 / parts};
+    const std::int64_t parts = up(wanted * gpu_unit, *total);  // rounded up to the unit of quota
+    return SliceFacts{.parts = parts, .of = gpu_unit, .per_gpu = gpu_unit / parts};
 }
 
 // A time-sliced vGPU type such as "A100-20C" or "A100X-8C" begins with the name of its board ("a100-40gb"). Which of

@@ -19,12 +19,14 @@ const gpu::Geometry& geometry_of(const gpu::Board& board) {
     return *geometry;
 }
 
-// The thousandths of a GPU that a software mechanism keeps for a task. A request in bytes is rounded up; a fraction
-// such as 1/7 is rounded down, so that seven of them fit a GPU, as quota counts them.
+// The thousandths of a GPU that a software mechanism keeps for a task. A fraction such as 1/7 is rounded down, so that
+// seven of them fit a GPU, as quota counts them. A request in bytes is rounded up, but never so far that fewer of them
+// fit a GPU than its memory holds: three requests for a third of the memory keep 333 each.
 std::int64_t share_of(const GpuRequest& asked, const SliceFacts& facts) {
     const Gpus size{facts.units(1)};
     const std::int64_t share = size.thousandths() + (asked.fraction || size.is_decimal() ? 0 : 1);
-    return std::clamp<std::int64_t>(share, 1, 1000);
+    const std::int64_t most = asked.memory ? 1000 / std::max<std::int64_t>(facts.per_gpu, 1) : 1000;
+    return std::clamp<std::int64_t>(share, 1, most);
 }
 
 std::optional<Want> want_on(const GpuRequest& asked, Mechanism mechanism, const Slice& slice) {

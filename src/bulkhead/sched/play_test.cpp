@@ -36,6 +36,16 @@ TEST(Play, what_fits_is_bound_in_the_order_of_the_file_and_the_rest_says_why_not
     EXPECT_EQ(full.played.tenants.front().held, Gpus::whole(6));
 }
 
+TEST(Play, as_many_requests_in_bytes_share_a_gpu_as_its_memory_holds) {
+    const auto asks = [](std::string_view memory) {
+        return told("kind: Cluster\nnodes: [{name: m, gpus: 1, model: a30}]\njobs: [{name: j, gpuMemory: " +
+                    std::string{memory} + ", count: 4}]\n");
+    };
+    EXPECT_THAT(asks("8Gi").running(), ElementsAre("j-1", "j-2", "j-3"));
+    EXPECT_THAT(asks("8193Mi").running(), ElementsAre("j-1", "j-2"));
+    EXPECT_EQ(asks("8Gi").played.tenants.front().held, Gpus::whole(1));
+}
+
 TEST(Play, what_was_evicted_is_gone_and_the_claimant_has_its_place) {
     const Told after = told(lent);
     EXPECT_TRUE(after.played.settled);
