@@ -13,6 +13,7 @@
 #include "bulkhead/policy/guarantee.hpp"
 #include "bulkhead/policy/shipped_classes.hpp"
 #include "bulkhead/sched/decay.hpp"
+#include "bulkhead/sched/guarantee_facts.hpp"
 #include "bulkhead/sched/nearness.hpp"
 #include "bulkhead/sched/need.hpp"
 #include "bulkhead/sched/neighbours.hpp"
@@ -156,7 +157,7 @@ std::vector<sched::TenantFacts> tenant_facts(Core::State& state) {
         facts.weight = spec.quota.weight;
         facts.shares = spec.quota.weight;
         facts.over_quota_priority = spec.quota.overQuotaPriority;
-        facts.guarantee = guaranteed_gpus(tenant->second.object, state.declared);
+        sched::tell_guarantee(tenant->second.object, state.declared, facts);
         facts.grant = spec.priorityGrant;
         facts.reclaim_after = spec.quota.reclaimMinRuntime;
         facts.preempt_after = spec.quota.preemptMinRuntime;

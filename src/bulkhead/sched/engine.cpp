@@ -28,6 +28,9 @@ NodeNo Engine::add_node(const Node& node) {
     ++state.generation;
     state.dues_stale = true;
     const NodeNo number = state.fleet.add_node(node);
+    state.sites.resize(std::max<std::size_t>(state.sites.size(), number + 1));
+    state.sites[number] =
+        state.site_numbers.try_emplace(node.site, static_cast<std::uint32_t>(state.site_numbers.size())).first->second;
     for (SeatNo s = state.fleet.first_seat(number); s != nil; s = state.fleet.seat(s).next_here) {
         SeatRec& seat = state.fleet.seat(s);
         if (seat.job == nil) continue;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_set>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "bulkhead/sched/engine.hpp"
 #include "bulkhead/sched/fair_tree.hpp"
 #include "bulkhead/sched/fleet_index.hpp"
+#include "bulkhead/sched/guaranteed_nodes.hpp"
 
 namespace bulkhead::sched {
 
@@ -325,31 +327,70 @@ struct Engine::State {
 
     // pinned.cpp
     struct Fixed {
-        std::uint64_t domain = 0;
-        bool shared = false;  // other domains have such work there too
-        bool closed = false;  // and keeps strangers away from the node
+        DomainKey domain = 0;
+        TenantNo tenant = 0;
+        bool shared = false;         // other domains have such work there too
+        bool closed = false;         // and keeps strangers away from the node
+        bool one_tenant = true;      // all of it is the tenant's
+        std::uint64_t touched = 0;   // GPUs that it holds, or parts of them; one bit each
+        std::int64_t leased = 0;     // by it, Gpus::units
+        std::int64_t fragments = 0;  // of these GPUs what it does not lease, Gpus::units
     };
-    // What is known of nodes that work which may not be preempted is on; by trust domain. It may be older than the last
-    // event: then it counts too much, and is counted anew before anything is refused.
+    // What is known of nodes that work which may not be preempted is on. It may be older than the last event: then it
+    // counts too much, and is counted anew before anything is refused.
     struct FixedNodes {
+        struct Own {                 // of one tenant's own work
+            std::int64_t left = 0;   // of the guarantee in GPUs: what such work does not lease; Gpus::units
+            std::int64_t nodes = 0;  // of a guarantee in nodes: what it does not hold
+        };
+        struct Domain {
+            std::map<TenantNo, Own> owns;
+            std::int64_t guaranteed = 0, closed = 0;  // Gpus::units
+            std::int64_t fragments = 0;               // of GPUs that such work leases in part, Gpus::units
+            bool alike = true;                        // its guarantees are in GPUs, and kept on the same nodes
+            std::vector<NodeNo> nodes;
+        };
+        using Portions = std::vector<std::pair<std::optional<NodeSort>, std::int64_t>>;
         bool known = false;
         std::uint32_t generation = 0, cycle = 0;
-        std::map<std::uint64_t, std::int64_t> guaranteed, gpus;  // GPUs that its guarantees are, and that it closes
-        std::map<std::uint64_t, std::vector<NodeNo>> nodes;
-        std::int64_t uncovered = 0;  // GPUs of guarantees that find no node
-        std::int64_t spare = 0;      // nodes of the largest size that no guarantee needs
-        std::int64_t largest = 0;    // GPUs of the largest node
+        std::map<DomainKey, Domain> domains;
+        std::map<NodeSort, std::int64_t> sorts;
+        std::map<NodeNo, TenantNo> units;  // nodes that count for a guarantee in nodes
+        std::optional<NodesGiven> given;   // one way to keep every guarantee
+        std::map<std::tuple<TenantNo, ShapeNo, bool, Portions>, bool> answers;
     };
     FixedNodes fixed_nodes;
-    std::uint64_t domain_key(TenantNo tenant) const;  // a tenant without a domain is one of its own
+    std::map<std::string, std::uint32_t, std::less<>> site_numbers;
+    std::vector<std::uint32_t> sites;             // by node
+    DomainKey domain_key(TenantNo tenant) const;  // a tenant without a domain is one of its own
     std::optional<Fixed> fixed_for(NodeNo node) const;
-    std::int64_t uncovered(std::uint64_t domain, std::span<const NodeNo> also, FixedNodes* out) const;
+    std::optional<NodeSort> sort_of(NodeNo node, const std::optional<Fixed>& fixed) const;
     void look_for_fixed_nodes();
-    std::int64_t entitlement_of(std::uint64_t domain) const;
+    void list_guaranteed();
+    std::vector<GuaranteedPart> parts_of(DomainKey key, const FixedNodes::Domain& domain) const;
+    std::vector<GuaranteedPart> all_parts(DomainKey but, const FixedNodes::Domain& instead) const;
+    const NodesGiven& given_now();
+    // Work on one node that would start.
+    struct FixedStart {
+        NodeNo node = 0;
+        std::int32_t tasks = 0;
+        std::optional<Fixed> fixed;
+        std::optional<NodeSort> sort;
+        bool own = false;        // only its trust domain has such work there
+        std::int64_t opens = 0;  // GPUs that no such work held so far
+    };
+    std::vector<FixedStart> starts_of(const Job& job, std::span<const FleetIndex::Portion> where) const;
+    std::int64_t opens(const Job& job, const FleetIndex::Portion& portion, const std::optional<Fixed>& fixed) const;
+    void apply(const Job& job, std::span<const FixedStart> starts, FixedNodes::Domain& domain,
+               std::map<NodeSort, std::int64_t>& sorts, std::map<NodeNo, TenantNo>* units) const;
+    bool needs_more_nodes(const Job& job, std::span<const FixedStart> starts) const;
+    bool is_as_given(const Job& job, std::span<const FixedStart> starts, bool take);
+    bool keeps_guarantees(const Job& job, std::span<const FixedStart> starts);
     // Work that may be preempted always does.
     bool stays_entitled(const Job& job, std::span<const FleetIndex::Portion> where);
     void note_fixed(JobNo job, std::span<const FleetIndex::Portion> where);
     std::vector<FleetIndex::Portion> arranged(const Job& job, std::int32_t tasks, std::span<const NodeNo> nodes) const;
+    std::vector<NodeNo> nodes_given(const Job& job);
     std::vector<FleetIndex::Portion> find_entitled_room(JobNo job, std::int32_t tasks);
     bool may_fix(const Job& job, NodeNo node);
     std::optional<Reason> outside_entitlement(const Job& job) const;

@@ -2,10 +2,12 @@
 // guarantee can still be kept afterwards: no other tenant can take back the capacity that it closes.
 //
 // A node is fixed for a trust domain while work of the domain that may not be preempted is on it, or has room kept
-// there. The domain's guarantees are met on its fixed nodes first; what is left of them needs other nodes, each of
-// which serves one domain.
+// there. Fixed nodes serve their domain only, with the GPUs that such work does not touch. A start is allowed if nodes
+// can still be given to trust domains so that every guarantee is kept (guaranteed_nodes.hpp), and, where it closes a
+// further node, if the nodes that are fixed for its domain already are not enough for the domain's guarantees.
 #include <algorithm>
-#include <map>
+#include <bit>
+#include <set>
 
 #include "bulkhead/sched/engine_state.hpp"
 
@@ -15,11 +17,15 @@ namespace {
 
 constexpr std::size_t fixed_nodes_looked_at = 64;  // of one domain, the newest first
 
+void add_nodes(std::map<NodeSort, std::int64_t>& sorts, const NodeSort& sort, std::int64_t more) {
+    if ((sorts[sort] += more) == 0) sorts.erase(sort);
+}
+
 }  // namespace
 
-std::uint64_t Engine::State::domain_key(TenantNo tenant) const {
+DomainKey Engine::State::domain_key(TenantNo tenant) const {
     const std::uint32_t domain = tenants[tenant].facts.domain;
-    return domain != 0 ? std::uint64_t{domain} : std::uint64_t{tenant} << 32 | 1u << 31;
+    return domain != 0 ? DomainKey{domain} : DomainKey{tenant} << 32 | 1u << 31;
 }
 
 std::optional<Engine::State::Fixed> Engine::State::fixed_for(NodeNo node) const {
@@ -27,128 +33,305 @@ std::optional<Engine::State::Fixed> Engine::State::fixed_for(NodeNo node) const 
     for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
         const SeatRec& seat = fleet.seat(s);
         if (!seat.pinned || seat.job == nil) continue;
-        const std::uint64_t key = domain_key(seat.tenant);
-        if (!out) out = Fixed{.domain = key};
+        const DomainKey key = domain_key(seat.tenant);
+        if (!out) out = Fixed{.domain = key, .tenant = seat.tenant};
         out->shared = out->shared || out->domain != key;
+        out->one_tenant = out->one_tenant && out->tenant == seat.tenant;
         out->closed = out->closed || seat.host_kernel || seat.scope(0) != PeerTrust::distrusting;
+        out->leased += jobs[seat.job].job.counted(1);
+        for (std::uint64_t gpus = seat.gpus & ~out->touched; gpus != 0; gpus &= gpus - 1)
+            out->fragments += counted_whole_gpu;
+        out->touched |= seat.gpus;
+        for (std::uint64_t gpus = seat.gpus; gpus != 0; gpus &= gpus - 1)
+            out->fragments -=
+                seat.profile == 0 ? seat.share * (counted_whole_gpu / 1000) : jobs[seat.job].job.counted(1);
     }
+    if (out) out->fragments = std::max<std::int64_t>(out->fragments, 0);
     return out;
 }
 
-// Guarantees that would find no node, in GPUs; `also`: nodes that are fixed for the domain too. Each node that is not
-// fixed serves one domain; a domain takes the smallest one that is enough, else the largest there is.
-std::int64_t Engine::State::uncovered(std::uint64_t domain, std::span<const NodeNo> also, FixedNodes* out) const {
-    std::map<std::uint64_t, std::int64_t> needs;
-    for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant)
-        if (const std::int64_t own = own_guarantee(tenant); own > 0) needs[domain_key(tenant)] += own;
-    if (out != nullptr) out->guaranteed = needs;
-    using Sizes = std::map<std::int64_t, std::int64_t>;  // how many nodes of each
-    Sizes free;
-    std::map<std::uint64_t, Sizes> free_for;  // nodes that serve one domain only, because they cannot be rebooted
-    std::int64_t largest = 0;
-    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
-        const std::int64_t gpus = fleet.gpus(node) * counted_whole_gpu;
-        largest = std::max(largest, gpus);
-        std::optional<Fixed> fixed = fixed_for(node);
-        if (std::ranges::find(also, node) != also.end()) {
-            if (!fixed) fixed = Fixed{.domain = domain};
-            fixed->shared = fixed->shared || fixed->domain != domain;
-        }
-        if (!fixed) {
-            if (!fleet.is_open(node)) continue;
-            const Company users = fleet.host_users(node);
-            if (users.empty() || fleet.can_reboot(node))
-                ++free[gpus];
-            else if (users.kind() == Company::Kind::tenant)
-                ++free_for[domain_key(users.id())][gpus];
-            else if (users.kind() == Company::Kind::domain)
-                ++free_for[users.id()][gpus];
-            continue;
-        }
-        if (!fixed->shared) {
-            if (const auto need = needs.find(fixed->domain); need != needs.end()) need->second -= gpus;
-            if (out != nullptr) out->nodes[fixed->domain].push_back(node);
-        }
-        if (!fixed->shared && (fixed->closed || out == nullptr)) {
-            if (out != nullptr) out->gpus[fixed->domain] += gpus;
-            continue;
-        }
-        // Each domain has what its own work leases there.
-        for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
-            const SeatRec& seat = fleet.seat(s);
-            if (!seat.pinned || seat.job == nil) continue;
-            const std::int64_t leased = jobs[seat.job].job.counted(1);
-            const std::uint64_t its = domain_key(seat.tenant);
-            if (out != nullptr) out->gpus[its] += leased;
-            if (const auto need = needs.find(its); fixed->shared && need != needs.end()) need->second -= leased;
-        }
+// Nothing: it is no use to any guarantee.
+std::optional<NodeSort> Engine::State::sort_of(NodeNo node, const std::optional<Fixed>& fixed) const {
+    NodeSort sort{.gpus = fleet.gpus(node), .site = sites[node]};
+    if (fixed) {
+        if (fixed->shared || fixed_nodes.units.contains(node)) return std::nullopt;
+        sort.gpus = std::max<std::int64_t>(sort.gpus - std::popcount(fixed->touched), 0);
+        sort.fixed = true;
+        sort.domain = fixed->domain;
+        return sort;
     }
-    std::vector<std::pair<std::int64_t, std::uint64_t>> open;
-    for (const auto& [key, gpus] : needs)
-        if (gpus > 0) open.emplace_back(gpus, key);
-    std::ranges::sort(open, std::ranges::greater{});
-    std::int64_t missing = 0;
-    for (auto& [gpus, key] : open) {
-        const auto take = [&, &left = gpus](Sizes& from) {
-            while (left > 0 && !from.empty()) {
-                auto chosen = from.lower_bound(left);
-                if (chosen == from.end()) --chosen;
-                const std::int64_t nodes =
-                    std::clamp<std::int64_t>(left / std::max<std::int64_t>(chosen->first, 1), 1, chosen->second);
-                left -= nodes * chosen->first;
-                chosen->second -= nodes;
-                if (chosen->second == 0) from.erase(chosen);
-            }
-        };
-        if (const auto own = free_for.find(key); own != free_for.end()) take(own->second);
-        take(free);
-        missing += std::max<std::int64_t>(gpus, 0);
+    if (!fleet.is_open(node)) return std::nullopt;
+    const Company users = fleet.host_users(node);
+    if (users.empty() || fleet.can_reboot(node)) return sort;
+    if (users.kind() == Company::Kind::strangers) return std::nullopt;
+    sort.domain = users.kind() == Company::Kind::tenant ? domain_key(users.id()) : users.id();
+    return sort;
+}
+
+void Engine::State::list_guaranteed() {
+    for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant) {
+        const std::int64_t own = own_guarantee(tenant);
+        if (own <= 0) continue;
+        const TenantFacts& facts = tenants[tenant].facts;
+        FixedNodes::Domain& domain = fixed_nodes.domains[domain_key(tenant)];
+        const std::int64_t each = facts.node_gpus * counted_whole_gpu;
+        domain.guaranteed += own;
+        domain.alike = domain.alike && each == 0 &&
+                       (domain.owns.empty() || tenants[domain.owns.begin()->first].facts.sites == facts.sites);
+        domain.owns[tenant] = {.left = each > 0 ? own % each : own, .nodes = each > 0 ? own / each : 0};
     }
-    if (out != nullptr) {
-        out->uncovered = missing;
-        out->largest = largest;
-        // Any node of the fleet could be replaced by one of these.
-        const auto spare = free.find(largest);
-        out->spare = spare == free.end() ? 0 : spare->second;
-    }
-    return missing;
 }
 
 void Engine::State::look_for_fixed_nodes() {
     fixed_nodes = {};
-    uncovered(0, {}, &fixed_nodes);
+    list_guaranteed();
+    std::set<JobNo> seen;
+    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
+        const std::optional<Fixed> fixed = fixed_for(node);
+        if (fixed) {
+            std::optional<TenantNo> unit;
+            if (!fixed->shared && fixed->one_tenant) {
+                const TenantFacts& facts = tenants[fixed->tenant].facts;
+                FixedNodes::Own& own = fixed_nodes.domains[fixed->domain].owns[fixed->tenant];
+                if (own.nodes > 0 && fleet.gpus(node) >= std::max<std::int64_t>(facts.least_node, 1)) {
+                    --own.nodes;
+                    own.left += fixed->leased;
+                    unit = fixed->tenant;
+                }
+            }
+            for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
+                const SeatRec& seat = fleet.seat(s);
+                if (!seat.pinned || seat.job == nil) continue;
+                FixedNodes::Domain& its = fixed_nodes.domains[domain_key(seat.tenant)];
+                const JobRec& rec = jobs[seat.job];
+                const std::int64_t leased = rec.job.counted(1);
+                if (seat.promised)
+                    its.owns[seat.tenant].left -= leased;
+                else if (seen.insert(seat.job).second)
+                    its.owns[seat.tenant].left -= rec.holds();
+                if (fixed->shared || !fixed->closed) its.closed += leased;
+            }
+            if (!fixed->shared) {
+                FixedNodes::Domain& its = fixed_nodes.domains[fixed->domain];
+                its.nodes.push_back(node);
+                if (fixed->closed) its.closed += fleet.gpus(node) * counted_whole_gpu;
+                if (!unit) its.fragments += fixed->fragments;
+            }
+            if (unit) fixed_nodes.units[node] = *unit;
+        }
+        if (const auto sort = sort_of(node, fixed)) ++fixed_nodes.sorts[*sort];
+    }
     fixed_nodes.generation = generation;
     fixed_nodes.cycle = cycles;
     fixed_nodes.known = true;
 }
 
-std::int64_t Engine::State::entitlement_of(std::uint64_t domain) const {
-    const auto found = fixed_nodes.guaranteed.find(domain);
-    if (found == fixed_nodes.guaranteed.end()) return 0;
-    const std::int64_t unit = fixed_nodes.largest;
-    return unit > 0 ? (found->second + unit - 1) / unit * unit : found->second;
+// Parts of GPUs are counted together, and find room on GPUs that such work of their domain leases in part.
+std::vector<GuaranteedPart> Engine::State::parts_of(DomainKey key, const FixedNodes::Domain& domain) const {
+    std::vector<GuaranteedPart> out;
+    std::map<std::optional<std::vector<std::uint32_t>>, std::pair<std::int64_t, std::int64_t>>
+        gpus;  // whole, and parts
+    for (const auto& [tenant, own] : domain.owns) {
+        if (own.left <= 0 && own.nodes <= 0) continue;
+        const TenantFacts& facts = tenants[tenant].facts;
+        std::optional<std::vector<std::uint32_t>> at;
+        if (facts.sites) {
+            at.emplace();
+            for (const std::string& site : *facts.sites)
+                if (const auto known = site_numbers.find(site); known != site_numbers.end())
+                    at->push_back(known->second);
+            std::ranges::sort(*at);
+        }
+        if (own.nodes > 0)
+            out.push_back({.domain = key,
+                           .sites = at,
+                           .least = std::max<std::int64_t>(facts.least_node, 1),
+                           .amount = own.nodes});
+        if (own.left <= 0) continue;
+        auto& [whole, parts] = gpus[std::move(at)];
+        whole += own.left / counted_whole_gpu;
+        parts += own.left % counted_whole_gpu;
+    }
+    std::int64_t fragments = domain.fragments;
+    for (const auto& [at, amounts] : gpus) {
+        const std::int64_t found = std::min(amounts.second, fragments);
+        fragments -= found;
+        out.push_back({.domain = key,
+                       .sites = at,
+                       .least = 0,
+                       .amount = amounts.first + (amounts.second - found + counted_whole_gpu - 1) / counted_whole_gpu});
+    }
+    return out;
+}
+
+std::vector<GuaranteedPart> Engine::State::all_parts(DomainKey but, const FixedNodes::Domain& instead) const {
+    std::vector<GuaranteedPart> out;
+    for (const auto& [key, domain] : fixed_nodes.domains)
+        for (GuaranteedPart& part : parts_of(key, key == but ? instead : domain)) out.push_back(std::move(part));
+    return out;
+}
+
+const NodesGiven& Engine::State::given_now() {
+    if (!fixed_nodes.given) fixed_nodes.given = give_nodes(fixed_nodes.sorts, all_parts(0, {}));
+    return *fixed_nodes.given;
+}
+
+std::int64_t Engine::State::opens(const Job& job, const FleetIndex::Portion& portion,
+                                  const std::optional<Fixed>& fixed) const {
+    const std::int64_t whole = fleet.whole_gpus(job.shape), share = job.gpus.units;
+    if (whole > 0) return whole * portion.tasks;
+    if (share <= 0) return 0;
+    const std::int64_t fits = fixed ? fixed->fragments / share : 0;
+    if (portion.tasks <= fits) return 0;
+    const std::int64_t each = std::max<std::int64_t>(counted_whole_gpu / share, 1);
+    return (portion.tasks - fits + each - 1) / each;
+}
+
+std::vector<Engine::State::FixedStart> Engine::State::starts_of(const Job& job,
+                                                                std::span<const FleetIndex::Portion> where) const {
+    const DomainKey domain = domain_key(job.tenant);
+    std::vector<FixedStart> out;
+    for (const FleetIndex::Portion& portion : where) {
+        FixedStart start{.node = portion.node, .tasks = portion.tasks, .fixed = fixed_for(portion.node)};
+        start.sort = sort_of(portion.node, start.fixed);
+        start.own = start.fixed && !start.fixed->shared && start.fixed->domain == domain;
+        start.opens = opens(job, portion, start.fixed);
+        out.push_back(std::move(start));
+    }
+    return out;
+}
+
+// What is left of the domain's guarantees, and of nodes for all, after a start.
+void Engine::State::apply(const Job& job, std::span<const FixedStart> starts, FixedNodes::Domain& domain,
+                          std::map<NodeSort, std::int64_t>& sorts, std::map<NodeNo, TenantNo>* units) const {
+    const DomainKey key = domain_key(job.tenant);
+    const std::int64_t least = std::max<std::int64_t>(tenants[job.tenant].facts.least_node, 1);
+    FixedNodes::Own& own = domain.owns[job.tenant];
+    std::int64_t tasks = 0;
+    for (const FixedStart& start : starts) {
+        if (const auto unit = fixed_nodes.units.find(start.node); unit != fixed_nodes.units.end()) {
+            if (unit->second == job.tenant) continue;
+            if (start.own) ++domain.owns[unit->second].nodes;  // another tenant's node is no whole one then
+            if (units != nullptr) units->erase(start.node);
+        }
+        if (start.sort) add_nodes(sorts, *start.sort, -1);
+        if (!start.fixed && own.nodes > 0 && start.sort && start.sort->gpus >= least) {
+            --own.nodes;
+            if (units != nullptr) units->emplace(start.node, job.tenant);
+            continue;
+        }
+        tasks += start.tasks;
+        if (start.fixed && !start.own) continue;
+        const std::int64_t untouched =
+            start.sort ? start.sort->gpus
+                       : fleet.gpus(start.node) - (start.fixed ? std::popcount(start.fixed->touched) : 0);
+        add_nodes(sorts,
+                  {.gpus = std::max<std::int64_t>(untouched - start.opens, 0),
+                   .site = sites[start.node],
+                   .fixed = true,
+                   .domain = key},
+                  1);
+        if (fleet.whole_gpus(job.shape) == 0)
+            domain.fragments = std::max<std::int64_t>(
+                domain.fragments + start.opens * counted_whole_gpu - job.counted(start.tasks), 0);
+    }
+    own.left -= job.counted(tasks);
+}
+
+// Whether the nodes that are fixed for the domain, and all but the largest of those that the start would close, leave
+// some of the domain's guarantees without room.
+bool Engine::State::needs_more_nodes(const Job& job, std::span<const FixedStart> starts) const {
+    const DomainKey key = domain_key(job.tenant);
+    std::map<NodeSort, std::int64_t> closed;
+    for (const auto& [sort, nodes] : fixed_nodes.sorts)
+        if (sort.fixed && sort.domain == key) closed.emplace(sort, nodes);
+    std::optional<NodeSort> largest;
+    bool any = false;
+    for (const FixedStart& start : starts) {
+        if (start.own || (start.sort && !start.sort->fixed && start.sort->domain == key)) continue;
+        any = true;
+        if (!start.sort || start.sort->fixed) continue;  // no use to its guarantees
+        if (!largest || start.sort->gpus > largest->gpus) largest = start.sort;
+        add_nodes(closed, *start.sort, 1);
+    }
+    if (!any) return true;  // it closes nothing that could serve others
+    if (largest) add_nodes(closed, *largest, -1);
+    const auto domain = fixed_nodes.domains.find(key);
+    if (domain == fixed_nodes.domains.end()) return false;
+    return give_nodes(closed, parts_of(key, domain->second)).keepable != Keepable::yes;
+}
+
+// Whether the start takes only nodes that the known way to keep every guarantee gives its domain, or leaves over.
+// `take`: they are its from now on.
+bool Engine::State::is_as_given(const Job& job, std::span<const FixedStart> starts, bool take) {
+    const DomainKey key = domain_key(job.tenant);
+    const auto known = fixed_nodes.domains.find(key);
+    if (known == fixed_nodes.domains.end() || !known->second.alike || fleet.whole_gpus(job.shape) == 0) return false;
+    std::int64_t tasks = 0;
+    for (const FixedStart& start : starts) tasks += start.tasks;
+    const auto own = known->second.owns.find(job.tenant);
+    if (own == known->second.owns.end() || own->second.left < job.counted(tasks)) return false;
+    if (std::ranges::all_of(starts, &FixedStart::own)) return true;
+    if (given_now().keepable != Keepable::yes) return false;
+    std::map<NodeSort, std::int64_t> used;
+    for (const FixedStart& start : starts) {
+        if (start.own) continue;
+        if (!start.sort || start.sort->fixed) return false;
+        ++used[*start.sort];
+    }
+    NodesGiven& given = *fixed_nodes.given;
+    for (const auto& [sort, nodes] : used) {
+        const auto its = given.given.find({key, sort});
+        const auto spare = given.spare.find(sort);
+        const std::int64_t granted = its == given.given.end() ? 0 : its->second;
+        const std::int64_t free = spare == given.spare.end() ? 0 : spare->second;
+        if (granted + free < nodes) return false;
+    }
+    if (!take) return true;
+    for (const auto& [sort, nodes] : used) {
+        const std::int64_t granted = std::min(given.given[{key, sort}], nodes);
+        given.given[{key, sort}] -= granted;
+        given.spare[sort] -= nodes - granted;
+    }
+    return true;
+}
+
+bool Engine::State::keeps_guarantees(const Job& job, std::span<const FixedStart> starts) {
+    if (is_as_given(job, starts, false)) return true;
+    const DomainKey key = domain_key(job.tenant);
+    FixedNodes::Domain domain = fixed_nodes.domains[key];
+    std::map<NodeSort, std::int64_t> sorts = fixed_nodes.sorts;
+    apply(job, starts, domain, sorts, nullptr);
+    const NodesGiven after = give_nodes(sorts, all_parts(key, domain));
+    if (after.keepable == Keepable::yes) return true;
+    const NodesGiven& before = given_now();
+    // Where guarantees cannot all be kept, as after the loss of a node, none may become worse.
+    return before.keepable != Keepable::yes && after.missing <= before.missing;
 }
 
 bool Engine::State::stays_entitled(const Job& job, std::span<const FleetIndex::Portion> where) {
     if (job.preemptible || where.empty()) return true;
-    const std::uint64_t domain = domain_key(job.tenant);
-    const bool closes_nodes = fleet.closes_node(job.shape);
-    std::vector<NodeNo> fresh;
-    std::int64_t more = 0;
-    for (const FleetIndex::Portion& portion : where) {
-        const std::optional<Fixed> fixed = fixed_for(portion.node);
-        if (!fixed || fixed->shared || fixed->domain != domain) fresh.push_back(portion.node);
-        const bool is_closed = fixed && !fixed->shared && fixed->domain == domain && fixed->closed;
-        if (!is_closed)
-            more += closes_nodes ? fleet.gpus(portion.node) * counted_whole_gpu : job.counted(portion.tasks);
-    }
-    if (more == 0) return true;  // it closes nothing that is not closed already
     if (!fixed_nodes.known) look_for_fixed_nodes();
+    const bool closes_nodes = fleet.closes_node(job.shape);
     for (;;) {
-        const std::int64_t closes = fixed_nodes.gpus[domain] + more;
-        if (closes <= entitlement_of(domain)) {
-            if (fixed_nodes.spare >= std::ssize(fresh)) return true;
-            if (uncovered(domain, fresh, nullptr) <= fixed_nodes.uncovered) return true;
+        const std::vector<FixedStart> starts = starts_of(job, where);
+        FixedNodes::Portions portions;
+        bool in_units = false;
+        for (const FixedStart& start : starts) {
+            portions.emplace_back(start.sort, std::int64_t{start.tasks} << 32 | start.opens << 2 |
+                                                  (start.fixed.has_value() ? 2 : 0) | (start.own ? 1 : 0));
+            in_units = in_units || fixed_nodes.units.contains(start.node);
+        }
+        const auto ask = [&] {
+            return (!closes_nodes || needs_more_nodes(job, starts)) && keeps_guarantees(job, starts);
+        };
+        if (in_units) {
+            if (ask()) return true;
+        } else {
+            const auto [known, fresh] =
+                fixed_nodes.answers.try_emplace({job.tenant, job.shape, closes_nodes, std::move(portions)}, false);
+            if (fresh) known->second = ask();
+            if (known->second) return true;
         }
         // What was counted may have ended since.
         if (fixed_nodes.generation == generation && fixed_nodes.cycle == cycles) return false;
@@ -156,19 +339,25 @@ bool Engine::State::stays_entitled(const Job& job, std::span<const FleetIndex::P
     }
 }
 
-void Engine::State::note_fixed(JobNo job, std::span<const FleetIndex::Portion> where) {
-    if (jobs[job].job.preemptible || !fixed_nodes.known) return;
-    const std::uint64_t domain = domain_key(jobs[job].job.tenant);
-    std::vector<NodeNo>& known = fixed_nodes.nodes[domain];
-    const bool closes_nodes = fleet.closes_node(jobs[job].job.shape);
-    for (const FleetIndex::Portion& portion : where) {
-        const bool fresh = std::ranges::find(known, portion.node) == known.end();
-        if (fresh) known.push_back(portion.node);
-        if (fresh) fixed_nodes.spare = std::max<std::int64_t>(fixed_nodes.spare - 1, 0);
+void Engine::State::note_fixed(JobNo number, std::span<const FleetIndex::Portion> where) {
+    const Job& job = jobs[number].job;
+    if (job.preemptible || !fixed_nodes.known) return;
+    const DomainKey key = domain_key(job.tenant);
+    const std::vector<FixedStart> starts = starts_of(job, where);
+    if (!is_as_given(job, starts, true)) fixed_nodes.given.reset();
+    FixedNodes::Domain& domain = fixed_nodes.domains[key];
+    std::map<NodeNo, TenantNo> units = fixed_nodes.units;
+    apply(job, starts, domain, fixed_nodes.sorts, &units);
+    fixed_nodes.units = std::move(units);
+    fixed_nodes.answers.clear();
+    const bool closes_nodes = fleet.closes_node(job.shape);
+    for (const FixedStart& start : starts) {
+        // Work that ended since may have left it in the list.
+        if (std::ranges::find(domain.nodes, start.node) == domain.nodes.end()) domain.nodes.push_back(start.node);
         if (!closes_nodes)
-            fixed_nodes.gpus[domain] += jobs[job].job.counted(portion.tasks);
-        else if (fresh)
-            fixed_nodes.gpus[domain] += fleet.gpus(portion.node) * counted_whole_gpu;
+            domain.closed += start.own && start.fixed->closed ? 0 : job.counted(start.tasks);
+        else if (!start.own || !start.fixed->closed)
+            domain.closed += fleet.gpus(start.node) * counted_whole_gpu;
     }
 }
 
@@ -185,26 +374,59 @@ std::vector<FleetIndex::Portion> Engine::State::arranged(const Job& job, std::in
     return {};
 }
 
-// First on nodes that are fixed for its domain already, then wherever it would go otherwise, then on nodes that are not
-// fixed for others.
+// The nodes that are fixed for its domain, and as many others as the known way to keep every guarantee gives it.
+std::vector<NodeNo> Engine::State::nodes_given(const Job& job) {
+    const DomainKey key = domain_key(job.tenant);
+    std::map<NodeSort, std::int64_t> left;
+    for (const auto& [whose, nodes] : given_now().given)
+        if (whose.first == key && !whose.second.fixed) left[whose.second] += nodes;
+    std::vector<std::pair<std::int64_t, NodeNo>> by_room;
+    for (NodeNo node = 0; node < fleet.nodes(); ++node)
+        if (const std::int64_t takes = fleet.capacity(node, job.shape, job.tenant); takes > 0)
+            by_room.emplace_back(-takes, node);
+    std::ranges::sort(by_room);
+    std::vector<NodeNo> out;
+    for (const auto& [takes, node] : by_room) {
+        const std::optional<Fixed> fixed = fixed_for(node);
+        if (fixed && !fixed->shared && fixed->domain == key) out.push_back(node);
+        if (fixed) continue;
+        const std::optional<NodeSort> sort = sort_of(node, fixed);
+        const auto known = sort ? left.find(*sort) : left.end();
+        if (known == left.end() || known->second == 0) continue;
+        --known->second;
+        out.push_back(node);
+    }
+    return out;
+}
+
+// First on nodes that are fixed for its domain already, then on nodes that no other domain may use, then wherever it
+// would go otherwise, then on nodes that it may have alone, then on those that are its part of all.
 std::vector<FleetIndex::Portion> Engine::State::find_entitled_room(JobNo number, std::int32_t tasks) {
     const Job& job = jobs[number].job;
     if (!fixed_nodes.known) look_for_fixed_nodes();
-    const std::uint64_t domain = domain_key(job.tenant);
-    if (const auto found = fixed_nodes.nodes.find(domain); found != fixed_nodes.nodes.end()) {
-        const std::span<const NodeNo> all = found->second;
-        auto where = arranged(job, tasks, all.last(std::min(all.size(), fixed_nodes_looked_at)));
-        if (!where.empty() && stays_entitled(job, where)) return where;
+    const DomainKey key = domain_key(job.tenant);
+    std::vector<FleetIndex::Portion> where;
+    const auto found_on = [&](std::span<const NodeNo> nodes) {
+        where = arranged(job, tasks, nodes);
+        return !where.empty() && stays_entitled(job, where);
+    };
+    if (const auto found = fixed_nodes.domains.find(key); found != fixed_nodes.domains.end()) {
+        const std::vector<NodeNo> all = found->second.nodes;
+        if (found_on(std::span{all}.last(std::min(all.size(), fixed_nodes_looked_at)))) return where;
     }
-    auto where = find_room(number, tasks);
-    if (where.empty() || stays_entitled(job, where)) return where;
     std::vector<NodeNo> nodes;
-    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
-        const std::optional<Fixed> fixed = fixed_for(node);
-        if (!fixed || (!fixed->shared && fixed->domain == domain)) nodes.push_back(node);
+    if (std::ranges::any_of(fixed_nodes.sorts,
+                            [&](const auto& each) { return each.first.domain == key && !each.first.fixed; })) {
+        for (NodeNo node = 0; node < fleet.nodes(); ++node)
+            if (const auto sort = sort_of(node, fixed_for(node)); sort && sort->domain == key) nodes.push_back(node);
+        if (found_on(nodes)) return where;
     }
-    where = arranged(job, tasks, nodes);
-    if (!where.empty() && stays_entitled(job, where)) return where;
+    where = find_room(number, tasks);
+    if (where.empty() || stays_entitled(job, where)) return where;
+    nodes.clear();
+    for (NodeNo node = 0; node < fleet.nodes(); ++node)
+        if (fleet.able(node, job.shape) && may_fix(job, node)) nodes.push_back(node);
+    if (found_on(nodes) || found_on(nodes_given(job))) return where;
     jobs[number].outside_in = generation;
     return {};
 }
@@ -218,11 +440,11 @@ bool Engine::State::may_fix(const Job& job, NodeNo node) {
 
 std::optional<Reason> Engine::State::outside_entitlement(const Job& job) const {
     if (job.preemptible || !fixed_nodes.known) return std::nullopt;
-    const std::uint64_t domain = domain_key(job.tenant);
-    const auto closed = fixed_nodes.gpus.find(domain);
+    const auto domain = fixed_nodes.domains.find(domain_key(job.tenant));
+    const bool known = domain != fixed_nodes.domains.end();
     return Reason{"wait.entitlement",
-                  {{"closed", print(Gpus{closed == fixed_nodes.gpus.end() ? 0 : closed->second})},
-                   {"entitlement", print(Gpus{entitlement_of(domain)})}}};
+                  {{"closed", print(Gpus{known ? domain->second.closed : 0})},
+                   {"guaranteed", print(Gpus{known ? domain->second.guaranteed : 0})}}};
 }
 
 }  // namespace bulkhead::sched

@@ -1,5 +1,6 @@
 // Work that may not be preempted stays inside what its tenant is entitled to, and leaves every guarantee a node.
 #include "bulkhead/sched/engine_test.hpp"
+#include "bulkhead/sched/play_test.hpp"
 
 namespace bulkhead::sched {
 namespace {
@@ -93,6 +94,79 @@ TEST(Pinned, a_claimant_takes_back_a_node_that_it_is_entitled_to) {
     play.settle();
     EXPECT_EQ(play.where("second"), play.where("first"));
     EXPECT_EQ((play.runs("crumb1") ? 1 : 0) + (play.runs("crumb2") ? 1 : 0), 1) << "one of the two nodes is enough";
+}
+
+// Nodes of several sizes: what is fixed on a small node first does not lock its owner out of the rest.
+TEST(Pinned, work_within_its_guarantee_is_not_locked_out_by_where_it_started) {
+    const std::string_view scenes[] = {
+        "kind: Cluster\n"
+        "tenants: [{name: bank, domain: d0, guarantee: 6}]\n"
+        "nodes: [{name: large, gpus: 8, canReboot: true}, {name: small, gpus: 4, canReboot: true}]\n"
+        "jobs: [{name: f, tenant: bank, count: 6, gpus: 1, preemptible: false}]\n",
+        "kind: Cluster\n"
+        "tenants: [{name: bank, domain: d0, guarantee: 6}, {name: free, domain: x}]\n"
+        "nodes: [{name: large, gpus: 8, canReboot: true}, {name: small, gpus: 4, canReboot: true}]\n"
+        "jobs:\n"
+        "  - {name: crumb, tenant: free, gpus: 1, on: [large], ran: 2h}\n"
+        "  - {name: f, tenant: bank, count: 6, gpus: 1, preemptible: false, waited: 1h}\n",
+    };
+    for (const std::string_view text : scenes) {
+        const Told after = told(text);
+        EXPECT_TRUE(after.played.settled);
+        const std::vector<std::string> running = after.running();
+        EXPECT_EQ(std::ranges::count_if(running, [](const std::string& name) { return name.starts_with("f-"); }), 6)
+            << text;
+    }
+}
+
+TEST(Pinned, work_leaves_the_small_node_where_another_guarantee_needs_no_more) {
+    // Six GPUs need the large node, because four of the small one are guaranteed to the other.
+    const Told after = told(
+        "kind: Cluster\n"
+        "tenants: [{name: bank, domain: d0, guarantee: 6}, {name: lab, domain: d1, guarantee: 4}]\n"
+        "nodes: [{name: large, gpus: 8, canReboot: true}, {name: small, gpus: 4, canReboot: true}]\n"
+        "jobs:\n"
+        "  - {name: f, tenant: bank, count: 6, gpus: 1, preemptible: false, waited: 1h}\n"
+        "  - {name: g, tenant: lab, count: 4, gpus: 1, preemptible: false}\n");
+    EXPECT_EQ(after.running().size(), 10u);
+}
+
+// The one node that a site serves is left to the guarantee that may not be kept elsewhere.
+TEST(Pinned, a_start_leaves_every_guarantee_a_node_where_it_may_be_kept) {
+    for (const bool american_first : {true, false}) {
+        Play play;
+        TenantFacts american = in_domain(2, team("american", 8));
+        american.sites = {"us"};
+        play.tenants({in_domain(1, team("anywhere", 8)), american});
+        for (const char* site : {american_first ? "us" : "eu", american_first ? "eu" : "us"}) {
+            Node node = node_of(NodeRow{.name = site});
+            node.site = site;
+            play.nodes.push_back(site);
+            play.engine.add_node(node);
+        }
+        play.run({.name = "fixed", .tenant = 0, .gpus = 8, .preemptible = false});
+        EXPECT_EQ(play.where("fixed"), (Names{"eu"}));
+    }
+}
+
+TEST(Pinned, a_start_leaves_whole_nodes_to_a_guarantee_of_nodes) {
+    Play play{{.moves = 0}};  // otherwise the work beside the first would move
+    TenantFacts nodes = team("nodes", 8);
+    nodes.node_gpus = 8;
+    nodes.least_node = 1;
+    play.tenants({in_domain(1, nodes), in_domain(1, team("gpus", 8))});
+    play.node({.name = "n1"});
+    play.node({.name = "n2"});
+    play.run({.name = "b1", .tenant = 1, .gpus = 3, .preemptible = false});
+    play.run({.name = "filler", .tenant = 1, .gpus = 5, .priority = 9});
+    ASSERT_EQ(play.where("filler"), play.where("b1"));
+    play.submit({.name = "b2", .tenant = 1, .gpus = 4, .preemptible = false});
+    play.cycle();
+    EXPECT_FALSE(play.runs("b2")) << "neither node would be a whole one";
+    play.run({.name = "a1", .tenant = 0, .gpus = 2, .preemptible = false});
+    EXPECT_NE(play.where("a1"), play.where("b1"));
+    play.run({.name = "a2", .tenant = 0, .gpus = 6, .preemptible = false});
+    EXPECT_EQ(play.where("a2"), play.where("a1"));
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 
 #include "bulkhead/gpu/profile_name.hpp"
 #include "bulkhead/policy/compile.hpp"
-#include "bulkhead/policy/guarantee.hpp"
 #include "bulkhead/policy/shipped_classes.hpp"
 #include "bulkhead/sched/drawing.hpp"
+#include "bulkhead/sched/guarantee_facts.hpp"
 #include "bulkhead/sched/nearness.hpp"
 #include "bulkhead/sched/need.hpp"
 #include "bulkhead/sched/scene.hpp"
@@ -54,7 +54,7 @@ private:
             const TenantClass* sold = class_named(tenant.spec.tenantClass);
             TenantFacts facts{.name = tenant.metadata.name,
                               .domain = relations_.domain(number),
-                              .guarantee = guaranteed_gpus(tenant, snapshot_),
+                              .guarantee = {},
                               .limit = quota.limit,
                               .weight = quota.weight,
                               .over_quota_priority = quota.overQuotaPriority,
@@ -63,6 +63,7 @@ private:
                               .grant = tenant.spec.priorityGrant,
                               .reclaim_after = quota.reclaimMinRuntime,
                               .preempt_after = quota.preemptMinRuntime};
+            tell_guarantee(tenant, snapshot_, facts);
             if (!tenant.spec.parent.empty()) facts.parent = relations_.number(tenant.spec.parent);
             scene_.tenants.push_back(std::move(facts));
         }

@@ -121,8 +121,8 @@ constexpr std::array all_words{
                 "that may not be preempted holds {held} of {guarantee} guaranteed"},
     ReasonWords{
         "wait.entitlement",
-        "it may not be preempted, so it may close only nodes that its tenant's trust domain is entitled to, and "
-        "that no other guarantee needs: such work closes {closed} GPUs of {entitlement} now"},
+        "it may not be preempted, so it may close only nodes that its tenant's trust domain needs for its guarantees, "
+        "and that no other guarantee needs: such work closes {closed} GPUs now, and {guaranteed} are guaranteed"},
     ReasonWords{"wait.reserved", "free GPUs are reserved for guarantees, and it asks for {asked} more than are left"},
     ReasonWords{"wait.due",
                 "its tenant would hold more than it is due now ({held} held, {asked} asked, {due} due), so no running "

@@ -29,6 +29,9 @@ struct TenantFacts {
     bool hard = false;           // the guarantee is never lent and never exceeded
     std::int64_t grant = 1000;   // the highest priority granted, which a deadline may raise its work to
     std::optional<Duration> reclaim_after, preempt_after;  // how long its work runs at least; none: as above it
+    // The guarantee counts whole nodes of so many GPUs each, and each has at least so many; 0: it counts GPUs.
+    std::int64_t node_gpus = 0, least_node = 0;
+    std::optional<std::vector<std::string>> sites;  // where it is kept; nothing: anywhere
 };
 
 // What a task asks of GPUs of one model, ready to be looked for.
