@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 
 namespace bulkhead::referee {
 
@@ -45,7 +46,8 @@ Law::Law(const Scene& scene, const Manners& manners, const Floor& start, Dues du
         own_[at(work.tenant)] += work.leases();
         for (const int up : lines_[at(work.tenant)]) held_[at(up)] += work.leases();
     }
-    // Entitlements: a trust domain's guarantees rounded up to whole nodes of the largest kind.
+    // Entitlements: the smallest set of nodes that has as many GPUs as a trust domain's guarantees; where all are not
+    // enough, the guarantees rounded up to whole nodes of the largest kind.
     int largest = 0, total = 0;
     for (const Machine& machine : scene.machines) {
         largest = std::max(largest, machine.gpus * parts_of_gpu);
@@ -59,7 +61,13 @@ Law::Law(const Scene& scene, const Manners& manners, const Floor& start, Dues du
     for (std::size_t t = 0; t < count; ++t) {
         const int sum = guaranteed[domain(t)];
         if (sum == 0 || largest == 0) continue;
-        const int rounded = (sum + largest - 1) / largest * largest;
+        int rounded = total < sum ? (sum + largest - 1) / largest * largest : total;
+        for (unsigned set = 0; set < 1u << scene.machines.size(); ++set) {
+            int has = 0;
+            for (std::size_t node = 0; node < scene.machines.size(); ++node)
+                if ((set >> node & 1u) != 0) has += scene.machines[node].gpus * parts_of_gpu;
+            if (has >= sum) rounded = std::min(rounded, has);
+        }
         for (const int up : lines_[t]) entitlement_[at(up)] += static_cast<double>(own_guarantee_[t]) * rounded / sum;
     }
     free_ = total;
@@ -71,39 +79,76 @@ bool Law::is_ancestor(int above, int tenant) const {
     return std::ranges::find(lines_[at(tenant)], above) != lines_[at(tenant)].end();
 }
 
+double Law::closed_on(const Floor& floor, std::size_t node, const std::function<bool(int)>& counts) const {
+    const Site& site = floor.sites[node];
+    const auto is_its = [&](std::size_t job) { return counts(manners_->job(job).tenant); };
+    double all = 0, its = 0;
+    bool closed = false;
+    for (std::size_t job = 0; job < manners_->count(); ++job) {
+        if (site.tasks[job] == 0) continue;
+        const Work& work = manners_->job(job);
+        const double leased = site.tasks[job] * work.part();
+        all += leased;
+        if (is_its(job)) its += leased;
+        closed = closed || work.host_kernel || work.node != PeerTrust::distrusting;
+    }
+    if (its == 0) return 0;
+    if (closed) return its + (scene_->machines[node].gpus * parts_of_gpu - all) * its / all;
+    for (const Bench& gpu : site.gpus) {
+        if (gpu.used == 0 || gpu.used == parts_of_gpu) continue;
+        double here = 0;
+        bool shut = false;
+        for (std::size_t job = 0; job < manners_->count(); ++job) {
+            if (gpu.tasks[job] == 0) continue;
+            const Work& work = manners_->job(job);
+            shut = shut || work.gpu != PeerTrust::distrusting || work.instance() != PeerTrust::distrusting;
+            if (is_its(job)) here += gpu.tasks[job] * work.share;
+        }
+        if (shut) its += (parts_of_gpu - gpu.used) * here / gpu.used;
+    }
+    return its;
+}
+
 double Law::footprint(const Floor& floor, int tenant) const {
     double sum = 0;
-    const auto is_its = [&](std::size_t job) { return is_ancestor(tenant, manners_->job(job).tenant); };
-    for (std::size_t node = 0; node < scene_->machines.size(); ++node) {
-        const Site& site = floor.sites[node];
+    for (std::size_t node = 0; node < scene_->machines.size(); ++node)
+        sum += closed_on(floor, node, [&](int other) { return is_ancestor(tenant, other); });
+    return sum + empty_nodes_closed(floor, tenant);
+}
+
+// A node that was used and cannot be rebooted serves the trust domain of its users only. While it is empty, work of
+// that domain on nodes that are not so bound closes it too, as far as that work would have room there.
+double Law::empty_nodes_closed(const Floor& floor, int tenant) const {
+    const auto domain_of = [&](int each) {
+        return scene_->owners[at(each)].domain != 0 ? scene_->owners[at(each)].domain : -1 - each;
+    };
+    const auto bound_to = [&](std::size_t node) {
+        const Machine& machine = scene_->machines[node];
+        std::optional<int> whose;
+        if (machine.can_reboot) return whose;
+        for (const int user : machine.used_by) {
+            if (whose && *whose != domain_of(user)) return std::optional<int>{};
+            whose = domain_of(user);
+        }
+        return whose;
+    };
+    double sum = 0;
+    std::map<int, double> empty;
+    for (std::size_t node = 0; node < scene_->machines.size(); ++node)
+        if (const auto whose = bound_to(node); whose && floor.sites[node].jobs == 0)
+            empty[*whose] += scene_->machines[node].gpus * parts_of_gpu;
+    for (const auto& [domain, parts] : empty) {
         double all = 0, its = 0;
-        bool closed = false;
-        for (std::size_t job = 0; job < manners_->count(); ++job) {
-            if (site.tasks[job] == 0) continue;
-            const Work& work = manners_->job(job);
-            const double leased = site.tasks[job] * work.part();
-            all += leased;
-            if (is_its(job)) its += leased;
-            closed = closed || work.host_kernel || work.node != PeerTrust::distrusting;
-        }
-        if (its == 0) continue;
-        sum += its;
-        if (closed) {
-            sum += (scene_->machines[node].gpus * parts_of_gpu - all) * its / all;
-            continue;
-        }
-        for (const Bench& gpu : site.gpus) {
-            if (gpu.used == 0 || gpu.used == parts_of_gpu) continue;
-            double here = 0;
-            bool shut = false;
-            for (std::size_t job = 0; job < manners_->count(); ++job) {
-                if (gpu.tasks[job] == 0) continue;
-                const Work& work = manners_->job(job);
-                shut = shut || work.gpu != PeerTrust::distrusting || work.instance() != PeerTrust::distrusting;
-                if (is_its(job)) here += gpu.tasks[job] * work.share;
+        for (std::size_t node = 0; node < scene_->machines.size(); ++node) {
+            if (bound_to(node)) continue;
+            for (int owner = 0; std::cmp_less(owner, scene_->owners.size()); ++owner) {
+                if (domain_of(owner) != domain) continue;
+                const double here = closed_on(floor, node, [&](int other) { return other == owner; });
+                all += here;
+                if (is_ancestor(tenant, owner)) its += here;
             }
-            if (shut) sum += (parts_of_gpu - gpu.used) * here / gpu.used;
         }
+        if (all > 0) sum += std::min(parts, all) * its / all;
     }
     return sum;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -51,6 +52,8 @@ public:
 private:
     static std::size_t at(int tenant) { return static_cast<std::size_t>(tenant); }
     bool is_inside_entitlement(std::size_t job) const;
+    double closed_on(const Floor& floor, std::size_t node, const std::function<bool(int)>& counts) const;
+    double empty_nodes_closed(const Floor& floor, int tenant) const;
     // Calls visit(level, own) for each level of the branch, until it answers no. `own`: the level's own work alone.
     template <class Visit>
     bool all_levels(int tenant, const Visit& visit) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bulkhead/gpu/board.hpp"
+#include "bulkhead/policy/node_sizes.hpp"
 #include "bulkhead/policy/slice.hpp"
 
 namespace bulkhead {
@@ -90,8 +91,9 @@ std::string trust_group(const Tenant& tenant) {
 }
 
 std::map<std::string, Gpus, std::less<>> entitlements(const Snapshot& snapshot) {
-    std::int64_t largest = 0;
-    for (const GpuNode& node : snapshot.nodes) largest = std::max(largest, Gpus::whole(gpus_of(node)).units);
+    std::map<std::int64_t, std::int64_t> sizes;
+    for (const GpuNode& node : snapshot.nodes)
+        if (const std::int64_t gpus = gpus_of(node); gpus > 0) ++sizes[gpus];
     const auto own_of = own_guarantees(snapshot);
     std::map<std::string, std::int64_t> guaranteed;
     for (const Tenant& tenant : snapshot.tenants)
@@ -101,7 +103,8 @@ std::map<std::string, Gpus, std::less<>> entitlements(const Snapshot& snapshot) 
     for (const Tenant& tenant : snapshot.tenants) {
         const std::int64_t own = own_of.at(tenant.metadata.name).units, all = guaranteed[trust_group(tenant)];
         if (own == 0) continue;
-        const std::int64_t reserved = largest > 0 ? (all + largest - 1) / largest * largest : all;
+        const std::int64_t reserved =
+            sizes.empty() ? all : gpu_unit * gpus_of_fewest_nodes(sizes, (all + gpu_unit - 1) / gpu_unit);
         const auto wide_all = static_cast<WideUnits>(all);
         const auto part = static_cast<std::int64_t>(
             (static_cast<WideUnits>(own) * static_cast<WideUnits>(reserved) + wide_all - 1) / wide_all);

@@ -26,7 +26,7 @@ Gpus guaranteed_gpus(const Tenant& tenant, const Snapshot& snapshot);
 // By name, in GPUs: what a tenant's own work is guaranteed, beyond what its children are.
 std::map<std::string_view, Gpus> own_guarantees(const Snapshot& snapshot);
 
-// By name. Guarantees of one trust domain together, rounded up to whole nodes of the fleet's largest size, because
+// By name. Guarantees of one trust domain together, rounded up to the smallest set of nodes that is enough, because
 // their work closes nodes to others; each tenant's part is as large as what its own work is guaranteed, and a parent
 // has the parts of everything below it. Without a guarantee: zero.
 std::map<std::string, Gpus, std::less<>> entitlements(const Snapshot& snapshot);

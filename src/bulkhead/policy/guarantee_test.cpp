@@ -4,6 +4,7 @@
 
 #include "bulkhead/gpu/board.hpp"
 #include "bulkhead/policy/mig_cover.hpp"
+#include "bulkhead/policy/node_sizes.hpp"
 
 namespace bulkhead::guarantee_test {
 namespace {
@@ -115,9 +116,9 @@ TEST(Entitlement, is_the_guarantee_of_the_domain_in_whole_nodes_by_parts) {
     Snapshot snapshot = two_sites(
         {tenant_with("alone", 3), tenant_with("p", 6), tenant_with("c", 2, "gpu", "p"), tenant_with("none", 0)});
     auto entitled = entitlements(snapshot);
-    EXPECT_EQ(entitled.at("alone"), Gpus::whole(8)) << "one node";
-    EXPECT_EQ(entitled.at("c"), Gpus::whole(8));
-    EXPECT_EQ(entitled.at("p"), Gpus::whole(16)) << "parent and child distrust each other: a node each";
+    EXPECT_EQ(entitled.at("alone"), Gpus::whole(4)) << "the node of 4 is enough";
+    EXPECT_EQ(entitled.at("c"), Gpus::whole(4));
+    EXPECT_EQ(entitled.at("p"), Gpus::whole(8)) << "parent and child distrust each other: a node each";
     EXPECT_EQ(entitled.at("none"), Gpus{});
     for (const char* name : {"p", "c"})
         for (Tenant& each : snapshot.tenants)
@@ -125,6 +126,27 @@ TEST(Entitlement, is_the_guarantee_of_the_domain_in_whole_nodes_by_parts) {
     entitled = entitlements(snapshot);
     EXPECT_EQ(entitled.at("p"), Gpus::whole(8)) << "six GPUs of one domain are one node";
     EXPECT_EQ(entitled.at("c"), (Gpus{(8 * gpu_unit + 2) / 3})) << "two of six GPUs: a third of it";
+}
+
+TEST(NodeSizes, are_summed_to_the_smallest_set_that_is_enough) {
+    struct Row {
+        std::map<std::int64_t, std::int64_t> nodes;
+        std::int64_t gpus, closes;
+    };
+    const Row rows[] = {
+        {{{8, 4}}, 9, 16},
+        {{{8, 1}}, 9, 16},
+        {{{4, 1}, {8, 1}}, 3, 4},
+        {{{4, 1}, {8, 1}}, 5, 8},
+        {{{4, 1}, {8, 1}}, 9, 12},
+        {{{4, 1}, {8, 3}}, 14, 16},
+        {{{4, 2}, {6, 1}}, 8, 8},
+        {{{4, 1}, {6, 1}}, 8, 10},
+        {{{4, 1}, {8, 1}}, 13, 16},
+        {{{4, 9'000}, {8, 9'000}}, 5'001, 5'008},
+        {{}, 3, 3},
+    };
+    for (const Row& row : rows) EXPECT_EQ(gpus_of_fewest_nodes(row.nodes, row.gpus), row.closes) << row.gpus;
 }
 
 TEST(MigCover, counts_the_fewest_gpus) {

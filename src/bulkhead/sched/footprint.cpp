@@ -4,9 +4,14 @@
 // contract bears no distrusting neighbour on the node. The GPU capacity of a closed node that no lease holds is its
 // closed remainder. On any other node the rest of a GPU is closed whose holders bear no stranger on that GPU. Residents
 // carry the remainder in proportion to what they lease there.
+//
+// A host that was used and cannot show a verified reboot is closed to strangers as well, without any resident. While
+// such nodes are empty, work of their trust domain on other nodes closes them too, as far as it would have room there.
 #include <algorithm>
+#include <bit>
 #include <map>
 
+#include "bulkhead/policy/node_sizes.hpp"
 #include "bulkhead/sched/engine_state.hpp"
 
 namespace bulkhead::sched {
@@ -75,23 +80,29 @@ std::int64_t Engine::State::own_guarantee(TenantNo tenant) const {
     return std::max<std::int64_t>(tenants[tenant].guarantee - below, 0);
 }
 
-// The guarantees of one trust domain together, rounded up to whole nodes of the fleet's largest size, because work of
-// that domain keeps nodes to itself; each tenant gets its part by what its own work is guaranteed.
+// The guarantees of one trust domain together, rounded up to the smallest set of nodes that has so many GPUs, because
+// work of that domain keeps nodes to itself; each tenant gets its part by what its own work is guaranteed.
 std::span<const std::int64_t> Engine::State::entitlements() {
     if (!entitlements_stale && entitled_nodes == fleet.nodes()) return entitled;
     entitlements_stale = false;
     entitled_nodes = fleet.nodes();
-    std::int64_t largest = 0;
-    for (NodeNo node = 0; node < fleet.nodes(); ++node) largest = std::max<std::int64_t>(largest, fleet.gpus(node));
-    const std::int64_t unit = largest * counted_whole_gpu;
+    std::map<std::int64_t, std::int64_t> sizes;
+    for (NodeNo node = 0; node < fleet.nodes(); ++node)
+        if (fleet.gpus(node) > 0) ++sizes[fleet.gpus(node)];
     std::map<std::uint64_t, std::int64_t> guaranteed;  // by domain; a tenant without one is a domain of its own
     for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant)
         guaranteed[domain_key(tenant)] += own_guarantee(tenant);
+    std::map<std::uint64_t, std::int64_t> reserved;
+    for (const auto& [key, all] : guaranteed)
+        reserved[key] =
+            sizes.empty()
+                ? all
+                : counted_whole_gpu * gpus_of_fewest_nodes(sizes, (all + counted_whole_gpu - 1) / counted_whole_gpu);
     entitled.assign(tenants.size(), 0);
     for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant) {
         const std::int64_t own = own_guarantee(tenant), all = guaranteed[domain_key(tenant)];
         if (own == 0) continue;
-        const std::int64_t nodes = unit > 0 ? (all + unit - 1) / unit * unit : all;
+        const std::int64_t nodes = reserved[domain_key(tenant)];
         const Wide part = static_cast<Wide>(own) * static_cast<Wide>(nodes) * static_cast<Wide>(footprint_unit) /
                           static_cast<Wide>(all);
         for (const TenantNo holder : tenants[tenant].line) entitled[holder] += static_cast<std::int64_t>(part);
@@ -100,12 +111,41 @@ std::span<const std::int64_t> Engine::State::entitlements() {
 }
 
 std::vector<std::int64_t> Engine::State::footprints(const FleetIndex& of) const {
-    std::vector<std::int64_t> sums(tenants.size());
+    std::vector<std::int64_t> sums(tenants.size());       // millionths of GPUs that work closes beyond what it leases
+    std::vector<std::int64_t> elsewhere(tenants.size());  // and all that it closes on nodes that others could use
+    std::map<DomainKey, std::int64_t> idle;               // GPUs of empty nodes that only this domain may use
+    const auto bound_to = [&](NodeNo node) -> std::optional<DomainKey> {
+        const Company users = of.host_users(node);
+        if (users.empty() || of.can_reboot(node) || users.kind() == Company::Kind::strangers) return std::nullopt;
+        return users.kind() == Company::Kind::tenant ? domain_key(users.id()) : DomainKey{users.id()};
+    };
+    for (NodeNo node = 0; node < of.nodes(); ++node)
+        if (of.first_seat(node) == nil && of.is_open(node))
+            if (const auto key = bound_to(node)) idle[*key] += of.gpus(node);
     std::vector<FleetIndex::ClosedPart> parts;
     for (NodeNo node = 0; node < of.nodes(); ++node) {
         if (of.first_seat(node) == nil) continue;
         of.closed_parts(node, parts);
-        for (const FleetIndex::ClosedPart& part : parts) sums[of.seat(part.seat).tenant] += part.millionths;
+        const bool is_bound = !idle.empty() && bound_to(node).has_value();
+        for (const FleetIndex::ClosedPart& part : parts) {
+            const SeatRec& seat = of.seat(part.seat);
+            sums[seat.tenant] += part.millionths;
+            if (idle.empty() || is_bound) continue;
+            elsewhere[seat.tenant] += part.millionths;
+            for (std::uint64_t gpus = seat.gpus; gpus != 0; gpus &= gpus - 1)
+                elsewhere[seat.tenant] +=
+                    1000 * of.leased_thousandths(part.seat, static_cast<std::size_t>(std::countr_zero(gpus)));
+        }
+    }
+    for (const auto& [key, gpus] : idle) {
+        std::int64_t all = 0;
+        for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant)
+            if (domain_key(tenant) == key) all += elsewhere[tenant];
+        const std::int64_t closed = std::min(gpus * 1'000'000, all);
+        for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant)
+            if (all > 0 && domain_key(tenant) == key)
+                sums[tenant] += static_cast<std::int64_t>(
+                    static_cast<Wide>(closed) * static_cast<Wide>(elsewhere[tenant]) / static_cast<Wide>(all));
     }
     std::vector<std::int64_t> out(tenants.size());
     for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant) {

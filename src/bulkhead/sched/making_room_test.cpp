@@ -214,6 +214,23 @@ TEST(MakingRoom, moves_what_a_guarantee_protects_only_inside_its_entitlement) {
          "  - {name: train, tenant: big, gpus: 8, waited: 5m}\n",
          {"plots moves"},
          {"notes", "plots", "train"}},
+        {"work on more small nodes than it needs is scattered, also where a node elsewhere is larger",
+         "[{name: owner, domain: o, guarantee: 4}, {name: bank, domain: b, guarantee: 4},"
+         " {name: fix, domain: f, guarantee: 8}]",
+         "[{name: s, count: 2, gpus: 4, canReboot: true}, {name: large, gpus: 8, canReboot: true}]",
+         "  - {name: o1, tenant: owner, gpus: 2, on: [s-1], ran: 2h}\n"
+         "  - {name: o2, tenant: owner, gpus: 2, on: [s-2], ran: 1h}\n"
+         "  - {name: fx, tenant: fix, gpus: 8, on: [large], ran: 3h}\n"
+         "  - {name: want, tenant: bank, gpus: 4, waited: 5m}\n",
+         {"o2 moves"},
+         {"o1", "o2", "fx", "want"}},
+        {"work leaves a node that others can use for one that only its domain can use",
+         "[{name: owner, domain: d1, guarantee: 4}, {name: guest, domain: d2, guarantee: 4}]",
+         "[{name: clean, gpus: 4, canReboot: true}, {name: bound, gpus: 4, usedBy: [owner]}]",
+         "  - {name: work, tenant: owner, gpus: 4, on: [clean], ran: 30m}\n"
+         "  - {name: want, tenant: guest, gpus: 4, waited: 5m}\n",
+         {"work moves"},
+         {"work", "want"}},
         {"scattered work that has no other place stays",
          "[{name: lab, domain: d1, guarantee: 8}, {name: big, domain: d2, guarantee: 8}]",
          "[{name: m-1, quarantined: [7], canReboot: true}, {name: m-2, canReboot: true}]",
