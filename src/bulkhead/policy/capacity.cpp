@@ -98,10 +98,13 @@ private:
         return out;
     }
     std::int64_t fewest_nodes(const std::vector<Owed>& members) const {
-        std::int64_t gpus = 0, nodes = 0, largest_node = 1;
-        for (std::size_t k = 0; k < fleet_.kinds().size(); ++k)
+        std::int64_t gpus = 0, nodes = 0, largest_node = 0, largest_of_all = 1;
+        for (std::size_t k = 0; k < fleet_.kinds().size(); ++k) {
+            largest_of_all = std::max(largest_of_all, fleet_.kinds()[k].gpus);
             if (std::ranges::any_of(members, [&](const Owed& each) { return each.bears[k].has_value(); }))
                 largest_node = std::max(largest_node, fleet_.kinds()[k].gpus);
+        }
+        if (largest_node == 0) largest_node = largest_of_all;  // none may serve them now
         for (const NodeClaim& claim : claims_of(members)) (claim.whole_nodes ? nodes : gpus) += claim.amount;
         return nodes + (gpus + largest_node - 1) / largest_node;
     }

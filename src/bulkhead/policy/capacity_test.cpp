@@ -93,6 +93,16 @@ TEST(Guarantees, a_shortfall_names_the_competitors_the_numbers_and_what_would_fi
         "container where european may run");
 }
 
+TEST(Guarantees, nodes_that_may_not_serve_now_say_how_many_would_be_needed) {
+    Snapshot snapshot = fleet({tenant("a", 12)});
+    for (GpuNode& each : snapshot.nodes) each.spec.unschedulable = true;
+    const auto findings = unkeepable_guarantees(snapshot, now);
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].what,
+              "the guarantee of 12 GPUs in tier container cannot be kept: 2 nodes are needed (a 2), and 0 nodes with 0 "
+              "GPUs may serve it; guaranteed are 12 GPUs");
+}
+
 TEST(Guarantees, the_refusal_is_about_the_tenant_that_is_applied) {
     const std::vector<std::string> applied{"a"};
     const auto snapshot = fleet({tenant("a", 12), tenant("b", 4), tenant("c", 4)});
