@@ -30,6 +30,19 @@ Plans::Plans(const Scene& scene, const Manners& manners, Dues dues)
       claimant_{scene.running.size()},
       fewest_{scene.waiting.front().fewest()} {}
 
+// Of work that may be moved: others' work that its guarantee protects from ending.
+bool Plans::is_scattered(std::size_t job) const {
+    return manners_.job(job).tenant != scene_.waiting.front().tenant && law_.is_within_guarantee(job);
+}
+
+// For a guarantee claim scattered work does not count, and a scene has fewer jobs than such a claim may move.
+bool Plans::moves_too_many(JobSet moved, Ground ground) const {
+    int counted = 0;
+    for (std::size_t job = 0; job < claimant_; ++job)
+        if ((moved & only(job)) != 0 && (ground != Ground::guarantee || !is_scattered(job))) ++counted;
+    return counted > scene_.moves || (scene_.moves == 0 && moved != 0);
+}
+
 void Plans::look_at(Ground ground) {
     ground_ = ground;
     takeable_ = movable_ = 0;
@@ -65,7 +78,7 @@ std::optional<Plan> Plans::find() {
     if (law_.is_within_limits({}) && start_.fits(claimant_, fewest_)) return plan_;
     for (const Ground ground : {Ground::guarantee, Ground::fair_share, Ground::preemption}) {
         look_at(ground);
-        const int most = std::min(scene_.moves, std::popcount(static_cast<unsigned>(movable_)));
+        const int most = std::popcount(static_cast<unsigned>(movable_));
         for (moves_ = 0; moves_ <= most; ++moves_) {
             plan_ = {.ground = ground, .taken = {}, .moved = 0};
             if (choose(0)) return plan_;
@@ -106,7 +119,7 @@ bool Plans::choose(std::size_t job) {
     }
     if (left > 0 && (movable_ & only(job)) != 0) {
         plan_.moved = static_cast<JobSet>(plan_.moved | only(job));
-        if (choose(job + 1)) return true;
+        if (!moves_too_many(plan_.moved, ground_) && choose(job + 1)) return true;
         plan_.moved = static_cast<JobSet>(plan_.moved & ~only(job));
     }
     return false;
@@ -163,8 +176,6 @@ std::expected<Ground, std::string> Plans::ground_of(const Taken& taken, JobSet m
         if (gone > 0 && stay > 0 && (work.least == 0 || stay < work.least))
             return std::unexpected(fmt::format("job {} was left with {} tasks", job, stay));
     }
-    if (std::popcount(static_cast<unsigned>(moved)) > scene_.moves)
-        return std::unexpected("more gangs were moved than allowed");
     if (!law_.keeps_footprints(after_moves, moved))
         return std::unexpected("a move made the footprint of scattered work larger");
     if (!law_.is_within_limits(taken)) return std::unexpected("a limit or a hard partition of others is violated");
@@ -177,6 +188,7 @@ std::expected<Ground, std::string> Plans::ground_of(const Taken& taken, JobSet m
                 broken = fmt::format("job {} may not be taken", job);
         if (broken.empty() && !law_.is_ordered(taken, ground)) broken = "a level loses too much";
         if (broken.empty() && !law_.may_claim(taken, ground)) broken = "the claimant's line is beyond its bound";
+        if (broken.empty() && moves_too_many(moved, ground)) broken = "more gangs were moved than allowed";
         if (broken.empty() && ground == Ground::preemption && moved != 0) broken = "preemption moves no work";
         if (broken.empty()) return ground;
         why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", names[static_cast<int>(ground)], broken);

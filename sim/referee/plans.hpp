@@ -36,6 +36,8 @@ public:
     const Law& law() const { return law_; }
 
 private:
+    bool is_scattered(std::size_t job) const;
+    bool moves_too_many(JobSet moved, Ground ground) const;
     void look_at(Ground ground);  // whose jobs may be taken or moved
     bool choose(std::size_t job);
     bool settle();

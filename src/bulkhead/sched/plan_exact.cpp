@@ -13,10 +13,13 @@ namespace bulkhead::sched {
 namespace {
 
 // Looks at one node in one state, and tasks that are tried in a place when jobs move: of one kind of plan. A search
-// among few jobs on few nodes needs less than it may spend.
-constexpr std::int64_t looks_allowed = 100'000, looks_for_few = 2'000'000;
-constexpr std::size_t exact_nodes = 4, exact_jobs = 8;
+// among few tasks of few jobs on few nodes needs less than it may spend.
+constexpr std::int64_t looks_allowed = 50'000, looks_for_few = 8'000'000;
+constexpr std::int64_t looks_node_by_node = 500'000;  // of all kinds on all nodes
+constexpr std::size_t exact_nodes = 4, exact_jobs = 8, exact_tasks = 32;
 constexpr std::size_t compare_keys_up_to = 10;  // candidates; beyond, the first of equal plans is taken
+constexpr int most_scattered_moves = 16;        // for one guarantee claim
+constexpr int nodes_tried = 24;                 // of the cheapest, where not all combinations can be tried
 constexpr std::size_t ways_to_shrink = 24;      // of one gang; beyond, whole nodes of it
 
 }  // namespace
@@ -47,20 +50,21 @@ struct Engine::State::ExactSearch {
     std::vector<std::vector<std::vector<std::int32_t>>> ways;  // by candidate: how it could give spare tasks
     std::vector<Decision> decided;
     PlanKind kind = PlanKind::spares;
-    bool with_moves = false;
+    bool with_moves = false, ways_cut = false;
     std::int64_t looks = 0;
     std::optional<Plan> best;
     std::vector<std::int64_t> best_keys;
     MoveTrial trial;
 
-    ExactSearch(PlanSearch& of, std::vector<PlanSearch::Candidate> candidates)
+    // `targets`: the nodes on which the claimant may start; none: all.
+    ExactSearch(PlanSearch& of, std::vector<PlanSearch::Candidate> candidates, std::span<const NodeNo> targets)
         : search{of}, state{of.state}, among{std::move(candidates)}, trial{of} {
         std::ranges::sort(among, [](const PlanSearch::Candidate& a, const PlanSearch::Candidate& b) {
             return a.cost != b.cost ? a.cost > b.cost : a.key > b.key;
         });
         std::vector<std::size_t> at(state.fleet.nodes(), state.fleet.nodes());
         for (NodeNo node = 0; node < state.fleet.nodes(); ++node)
-            if (search.usable(node)) {
+            if (search.usable(node) && (targets.empty() || std::ranges::find(targets, node) != targets.end())) {
                 at[node] = places.size();
                 places.push_back({.node = node, .pieces = {}, .known = {}});
             }
@@ -116,6 +120,7 @@ struct Engine::State::ExactSearch {
         };
         add(add, 0, among[i].spare);
         if (ways[i].size() > ways_to_shrink) {
+            ways_cut = true;
             ways[i].clear();
             for (std::size_t piece = 0; piece < way.size(); ++piece) {
                 std::vector<std::int32_t> one(way.size());
@@ -273,7 +278,18 @@ struct Engine::State::ExactSearch {
         return true;
     }
 
-    void decide(std::size_t at, const Cost& cost, bool changed, int moved) {
+    // Only so many jobs move; for a guarantee claim more of those that are scattered within their own guarantee.
+    bool may_move_too(std::size_t at) {
+        int moved = 0, scattered = 0;
+        for (std::size_t i = 0; i < at; ++i)
+            if (decided[i].fate == Fate::moves) ++(among[i].scattered ? scattered : moved);
+        if (search.law != Law::guarantee) return moved + scattered < state.settings.moves;
+        if (!among[at].scattered) return moved < state.settings.moves;
+        if (scattered >= most_scattered_moves) search.spent = true;
+        return scattered < most_scattered_moves;
+    }
+
+    void decide(std::size_t at, const Cost& cost, bool changed) {
         if (looks <= 0) {
             search.spent = true;
             return;
@@ -282,19 +298,19 @@ struct Engine::State::ExactSearch {
         if (changed && settle(cost)) return;
         if (at == among.size() || where(at).empty()) return;
         const PlanSearch::Candidate& candidate = among[at];
-        decide(at + 1, cost, false, moved);
+        decide(at + 1, cost, false);
         const auto go_on = [&](bool counts) {
             if (counts && !search.protection.in_order(taken(), kind == PlanKind::gentle)) return;
             Cost more = cost;
             more += cost_of(at);
-            decide(at + 1, more, true, moved + (decided[at].fate == Fate::moves ? 1 : 0));
+            decide(at + 1, more, true);
         };
         if (kind != PlanKind::moves)
             for (const std::vector<std::int32_t>& way : ways[at]) {
                 decided[at] = {Fate::gives, way};
                 go_on(true);
             }
-        if (can_move(candidate) && moved < state.settings.moves) {
+        if (can_move(candidate) && may_move_too(at)) {
             decided[at] = {Fate::moves, {}};
             go_on(false);
         }
@@ -311,10 +327,26 @@ struct Engine::State::ExactSearch {
         with_moves = moving;
         best = std::move(bound);
         best_keys.clear();
-        looks = state.fleet.nodes() <= exact_nodes && among.size() <= exact_jobs ? looks_for_few : looks_allowed;
+        looks = is_small() ? looks_for_few : looks_allowed;
+        const std::int64_t had = looks;
         for (Place& place : places) place.known.clear();
-        decide(0, {}, search.law != Law::priority, 0);
+        decide(0, {}, search.law != Law::priority);
+        search.looked += had - looks;
         return std::move(best);
+    }
+
+    bool is_small() const {
+        std::size_t candidates_tasks = 0;
+        for (const Piece& piece : pieces) candidates_tasks += piece.seats.size();
+        return state.fleet.nodes() <= exact_nodes && among.size() <= exact_jobs && candidates_tasks <= exact_tasks;
+    }
+
+    // The claimant would have room if all that may go went.
+    bool could_ever() {
+        kind = PlanKind::harsh;
+        with_moves = true;
+        looks = looks_allowed;
+        return !where(0).empty();
     }
 
     bool any_moves() const {
@@ -323,8 +355,9 @@ struct Engine::State::ExactSearch {
 };
 
 // Moves alone are taken where they lose no more than the best plan in which work ends.
-std::optional<Plan> Engine::State::PlanSearch::exact(std::vector<Candidate> among) {
-    ExactSearch search{*this, std::move(among)};
+std::optional<Plan> Engine::State::PlanSearch::exact(std::vector<Candidate> among, std::span<const NodeNo> targets) {
+    ExactSearch search{*this, std::move(among), targets};
+    if (!search.could_ever()) return std::nullopt;
     const bool movable = search.any_moves();
     std::optional<Plan> moves;
     if (movable && state.fleet.free_units() >= protection.asked)
@@ -339,8 +372,96 @@ std::optional<Plan> Engine::State::PlanSearch::exact(std::vector<Candidate> amon
         if (ends) break;
     }
     if (moves && (!ends || moves->cost.lost <= ends->cost.lost)) ends = std::move(moves);
+    if (search.ways_cut && (!ends || ends->kind >= PlanKind::spares)) spent = true;
     if (ends) ends->budget_spent = spent;
     return ends;
+}
+
+// Where there are too many candidates to try every combination: among those on one node, or on the few nodes of a gang,
+// the nodes that lose least first.
+std::optional<Plan> Engine::State::PlanSearch::node_by_node(const std::vector<Candidate>& all) {
+    struct Target {
+        NodeNo node = 0;
+        std::int32_t room = 0;  // without its candidates
+        std::int64_t lost = 0;
+        std::vector<std::size_t> here;  // into `all`
+    };
+    std::vector<std::size_t> number_of(state.jobs.size(), all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) number_of[all[i].job] = i;
+    std::vector<std::vector<Target>> bins(state.fleet.domain_count(job.within));
+    for (NodeNo node = 0; node < state.fleet.nodes(); ++node) {
+        if (!usable(node)) continue;
+        Target target{.node = node, .room = 0, .lost = 0, .here = {}};
+        std::vector<SeatNo> spared;
+        for (SeatNo s = state.fleet.first_seat(node); s != nil; s = state.fleet.seat(s).next_here) {
+            const SeatRec& seat = state.fleet.seat(s);
+            if (seat.job == nil || seat.promised || number_of[seat.job] == all.size()) continue;
+            state.spare_gone[s] = 1;
+            spared.push_back(s);
+            const std::size_t candidate = number_of[seat.job];
+            if (std::ranges::find(target.here, candidate) != target.here.end()) continue;
+            target.here.push_back(candidate);
+            target.lost += all[candidate].cost.lost;
+        }
+        target.room = room_without(node);
+        for (const SeatNo s : spared) state.spare_gone[s] = 0;
+        if (target.room > 0) bins[state.fleet.domain_of(node, job.within)].push_back(std::move(target));
+    }
+    const auto cheaper = [&](const Target& a, const Target& b) {
+        const std::int64_t x = a.lost / std::min(a.room, tasks), y = b.lost / std::min(b.room, tasks);
+        return std::tuple{x, a.here.size(), a.node} < std::tuple{y, b.here.size(), b.node};
+    };
+    std::vector<std::vector<Target>> attempts;
+    for (std::vector<Target>& bin : bins) {
+        std::ranges::sort(bin, cheaper);
+        if (tasks == 1) {
+            for (Target& each : bin) attempts.push_back({std::move(each)});
+            continue;
+        }
+        // The cheapest nodes until there is enough.
+        std::vector<FleetIndex::Portion> room;
+        std::vector<Target> chosen;
+        for (Target& each : bin) {
+            room.push_back({each.node, each.room});
+            chosen.push_back(std::move(each));
+            std::vector<FleetIndex::Portion> copy = room;
+            if (state.fleet.arrange(job, tasks, copy).empty()) continue;
+            attempts.push_back(std::move(chosen));
+            break;
+        }
+    }
+    const auto lost_by_all = [](const std::vector<Target>& nodes) {
+        std::int64_t lost = 0;
+        for (const Target& each : nodes) lost += each.lost;
+        return std::pair{lost, nodes.front().node};
+    };
+    spent = false;
+    if (attempts.empty()) return std::nullopt;  // not even all of them would make room
+    std::ranges::sort(attempts, {}, lost_by_all);
+    std::optional<Plan> best;
+    int tried = 0;
+    const std::int64_t before = looked;
+    for (const std::vector<Target>& nodes : attempts) {
+        if (++tried > nodes_tried || looked - before > looks_node_by_node) break;
+        std::vector<std::size_t> numbers;
+        std::vector<NodeNo> targets;
+        for (const Target& each : nodes) {
+            targets.push_back(each.node);
+            numbers.insert(numbers.end(), each.here.begin(), each.here.end());
+        }
+        std::ranges::sort(numbers);
+        numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+        std::vector<Candidate> among;
+        among.reserve(numbers.size());
+        for (const std::size_t i : numbers) among.push_back(all[i]);
+        auto plan = exact(std::move(among), targets);
+        if (plan && (!best || std::tie(plan->kind, plan->cost) < std::tie(best->kind, best->cost)))
+            best = std::move(plan);
+        if (best && best->kind == PlanKind::moves) break;
+    }
+    spent = true;
+    if (best) best->budget_spent = true;
+    return best;
 }
 
 }  // namespace bulkhead::sched

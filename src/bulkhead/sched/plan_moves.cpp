@@ -246,7 +246,7 @@ bool Engine::State::MoveTrial::place_all(Plan& plan, std::span<const TenantNo> s
         base->remember_hosts(false);
         twins = twin_nodes();
     }
-    looks -= copy_costs;
+    looks -= copy_costs + 4 * static_cast<std::int64_t>(state.fleet.nodes());
     // The largest first: they have the fewest places.
     std::ranges::stable_sort(plan.moves, std::ranges::greater{}, [&](const Relocation& moved) {
         const JobRec& rec = state.jobs[moved.job];

@@ -10,6 +10,7 @@ namespace {
 constexpr std::size_t seats_looked_at = 2048;  // before a plan that will do is good enough
 constexpr std::int64_t sets_of_a_node = 256, sets_looked_at = 2'048;
 constexpr std::size_t tried_on_a_node = 10;  // jobs of one node among which every combination is tried
+constexpr std::size_t most_on_a_node = 64;   // jobs (or spare tasks); sets of more are not looked at
 constexpr std::size_t domains_tried = 64;    // of those in which a gang could be made room for
 
 }  // namespace
@@ -189,7 +190,11 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
             touched -= drop_unpaid(items);
             refused = refused || items.size() < before;
         }
-        if (items.empty() || items.size() > 64 || touched < gpus || !usable(node)) continue;
+        if (items.empty() || touched < gpus || !usable(node)) continue;
+        if (items.size() > most_on_a_node) {
+            refused = crowded = true;
+            continue;
+        }
         std::ranges::sort(items, more_expensive);
         for (const NearbyItem& item : items) mark(item, true);
         if (room_without(node) > 0) {

@@ -13,6 +13,8 @@ namespace {
 // Up to so many nodes and running jobs every candidate is listed, and up to so many candidates every combination is
 // tried before anything else; up to the second number they are tried when the search node by node found nothing.
 constexpr std::size_t few_nodes = 64, few_running = 512, few_candidates = 16, some_candidates = 48;
+// Up to so many nodes and running jobs scattered work is looked for, node by node, when nothing else was found.
+constexpr std::size_t most_nodes = 1024, most_running = 8192;
 
 }  // namespace
 
@@ -229,7 +231,7 @@ std::optional<Plan> Engine::State::PlanSearch::find() {
     if (few) {
         all = candidates();
         if (all.empty()) return std::nullopt;
-    } else if (std::ranges::none_of(protection.gives, [](bool gives) { return gives; })) {
+    } else if (std::ranges::none_of(protection.gives, [](bool gives) { return gives; }) && !may_move_scattered()) {
         return std::nullopt;
     }
     ++state.searches;
@@ -248,9 +250,29 @@ std::optional<Plan> Engine::State::PlanSearch::find() {
     spent = cut;
     if (few && all.size() > few_candidates && all.size() <= some_candidates) {
         spent = false;
-        return exact(std::move(all));
+        if (auto plan = exact(all); plan || !spent) return plan;
     }
-    return std::nullopt;
+    if (few) {
+        if (all.size() <= few_candidates) return std::nullopt;
+        return node_by_node(all);
+    }
+    // Not among what was looked at: work that is scattered within its guarantee, and nodes with very many candidates.
+    const bool scattered = law == Law::guarantee && !ask.future && may_move_scattered();
+    if (!scattered && !crowded) return std::nullopt;
+    spent = true;
+    if (state.fleet.nodes() > most_nodes || state.running.size() > most_running) return std::nullopt;
+    all = candidates();
+    spent = cut;
+    if (!crowded && std::ranges::none_of(all, &Candidate::scattered)) return std::nullopt;
+    return node_by_node(all);
+}
+
+// Cheap: there is room for more, and work that a guarantee protects.
+bool Engine::State::PlanSearch::may_move_scattered() const {
+    if (state.settings.moves == 0 || state.fleet.free_units() < protection.asked) return false;
+    for (TenantNo tenant = 0; tenant < state.tenants.size(); ++tenant)
+        if (protection.within[tenant] && state.tenants[tenant].own > 0) return true;
+    return false;
 }
 
 std::optional<Plan> Engine::State::find_plan(JobNo number, Law law, Instant now, const PlanAsk& ask) {

@@ -98,6 +98,8 @@ struct Engine::State::PlanSearch {
     Protection protection;
     bool over = false;                                  // quota is in the way as things stand
     bool spent = false;                                 // the budget ended the search
+    bool crowded = false;                               // a node has more candidates than nearby_single() looks at
+    std::int64_t looked = 0;                            // by exact(), so far
     std::vector<std::int64_t> least;                    // by tenant: minimum run time, where it was asked
     std::vector<std::int64_t> gentle_most, harsh_most;  // likewise: the most that one job may hold to be taken
     FleetIndex::Supposed supposed;
@@ -120,6 +122,7 @@ struct Engine::State::PlanSearch {
 
     std::optional<Plan> find();
     std::optional<Plan> nothing_needed();
+    bool may_move_scattered() const;
 
     // plan_nearby.cpp
     std::optional<Plan> nearby_single(PlanKind kind);
@@ -130,7 +133,8 @@ struct Engine::State::PlanSearch {
 
     // plan_exact.cpp
     std::vector<Candidate> candidates();
-    std::optional<Plan> exact(std::vector<Candidate> among);
+    std::optional<Plan> exact(std::vector<Candidate> among, std::span<const NodeNo> targets = {});
+    std::optional<Plan> node_by_node(const std::vector<Candidate>& all);
 };
 
 }  // namespace bulkhead::sched
