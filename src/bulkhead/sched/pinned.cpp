@@ -21,6 +21,16 @@ void add_nodes(std::map<NodeSort, std::int64_t>& sorts, const NodeSort& sort, st
     if ((sorts[sort] += more) == 0) sorts.erase(sort);
 }
 
+// GPUs that work which may not be preempted leaves on nodes that are fixed for a domain.
+template <class State>
+std::int64_t room_on_fixed(const State& state, DomainKey domain, const std::vector<NodeNo>& nodes) {
+    std::int64_t gpus = 0;
+    for (const NodeNo node : nodes)
+        if (const auto sort = state.sort_of(node, state.fixed_for(node)); sort && sort->fixed && sort->domain == domain)
+            gpus += sort->gpus;
+    return gpus;
+}
+
 }  // namespace
 
 DomainKey Engine::State::domain_key(TenantNo tenant) const {
@@ -242,10 +252,8 @@ void Engine::State::apply(const Job& job, std::span<const FixedStart> starts, Fi
 // some of the domain's guarantees without room.
 bool Engine::State::needs_more_nodes(const Job& job, std::span<const FixedStart> starts) const {
     const DomainKey key = domain_key(job.tenant);
-    std::map<NodeSort, std::int64_t> closed;
-    for (const auto& [sort, nodes] : fixed_nodes.sorts)
-        if (sort.fixed && sort.domain == key) closed.emplace(sort, nodes);
     std::optional<NodeSort> largest;
+    std::map<NodeSort, std::int64_t> closed;
     bool any = false;
     for (const FixedStart& start : starts) {
         if (start.own || (start.sort && !start.sort->fixed && start.sort->domain == key)) continue;
@@ -256,9 +264,19 @@ bool Engine::State::needs_more_nodes(const Job& job, std::span<const FixedStart>
     }
     if (!any) return true;  // it closes nothing that could serve others
     if (largest) add_nodes(closed, *largest, -1);
-    const auto domain = fixed_nodes.domains.find(key);
-    if (domain == fixed_nodes.domains.end()) return false;
-    return give_nodes(closed, parts_of(key, domain->second)).keepable != Keepable::yes;
+    const auto known = fixed_nodes.domains.find(key);
+    if (known == fixed_nodes.domains.end()) return false;
+    const std::vector<GuaranteedPart> parts = parts_of(key, known->second);
+    if (parts.empty()) return false;
+    if (known->second.alike && !parts.front().sites) {
+        std::int64_t room = room_on_fixed(*this, key, known->second.nodes), needed = 0;
+        for (const auto& [sort, nodes] : closed) room += sort.gpus * nodes;
+        for (const GuaranteedPart& part : parts) needed += part.amount;
+        return needed > room;
+    }
+    for (const auto& [sort, nodes] : fixed_nodes.sorts)
+        if (sort.fixed && sort.domain == key) add_nodes(closed, sort, nodes);
+    return give_nodes(closed, parts).keepable != Keepable::yes;
 }
 
 // Whether the start takes only nodes that the known way to keep every guarantee gives its domain, or leaves over.
@@ -266,12 +284,16 @@ bool Engine::State::needs_more_nodes(const Job& job, std::span<const FixedStart>
 bool Engine::State::is_as_given(const Job& job, std::span<const FixedStart> starts, bool take) {
     const DomainKey key = domain_key(job.tenant);
     const auto known = fixed_nodes.domains.find(key);
-    if (known == fixed_nodes.domains.end() || !known->second.alike || fleet.whole_gpus(job.shape) == 0) return false;
+    if (known == fixed_nodes.domains.end() || !known->second.alike) return false;
+    const bool is_part = fleet.whole_gpus(job.shape) == 0;
     std::int64_t tasks = 0;
     for (const FixedStart& start : starts) tasks += start.tasks;
     const auto own = known->second.owns.find(job.tenant);
     if (own == known->second.owns.end() || own->second.left < job.counted(tasks)) return false;
-    if (std::ranges::all_of(starts, &FixedStart::own)) return true;
+    const auto takes_nothing_more = [&](const FixedStart& start) {
+        return start.own && (!is_part || start.opens == 0) && !fixed_nodes.units.contains(start.node);
+    };
+    if (std::ranges::all_of(starts, takes_nothing_more)) return true;
     if (given_now().keepable != Keepable::yes) return false;
     std::map<NodeSort, std::int64_t> used;
     for (const FixedStart& start : starts) {
@@ -286,6 +308,25 @@ bool Engine::State::is_as_given(const Job& job, std::span<const FixedStart> star
         const std::int64_t granted = its == given.given.end() ? 0 : its->second;
         const std::int64_t free = spare == given.spare.end() ? 0 : spare->second;
         if (granted + free < nodes) return false;
+    }
+    if (is_part) {
+        // A further GPU is opened: what is left of the domain's guarantees must fit beside it.
+        if (tenants[job.tenant].facts.sites) return false;
+        FixedNodes::Domain after = known->second;
+        std::map<NodeSort, std::int64_t> changed;
+        apply(job, starts, after, changed, nullptr);
+        std::int64_t room = room_on_fixed(*this, key, known->second.nodes), needed = 0;
+        for (const auto& [sort, nodes] : changed)
+            if (sort.fixed && sort.domain == key) room += sort.gpus * nodes;
+        for (auto each = given.given.lower_bound({key, NodeSort{.gpus = -1}});
+             each != given.given.end() && each->first.first == key; ++each) {
+            const NodeSort& sort = each->first.second;
+            const auto taken = used.find(sort);
+            if (!sort.fixed)
+                room += sort.gpus * std::max<std::int64_t>(each->second - (taken == used.end() ? 0 : taken->second), 0);
+        }
+        for (const GuaranteedPart& part : parts_of(key, after)) needed += part.amount;
+        if (needed > room) return false;
     }
     if (!take) return true;
     for (const auto& [sort, nodes] : used) {
