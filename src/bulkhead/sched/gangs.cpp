@@ -99,6 +99,7 @@ std::vector<FleetIndex::Portion> FleetIndex::roomy(const Job& job, std::size_t o
         return room;
     }
     std::vector<bool> seen(states_.size());  // a bucket may have several audiences
+    std::vector<bool> noted(nodes_.size());  // some are twice among the members of a bucket
     std::vector<NodeNo> members;
     for (const Looks::Look& look : looks(shape, job.tenant))
         for (const StateNo state : audiences_[look.audience].live) {
@@ -106,25 +107,36 @@ std::vector<FleetIndex::Portion> FleetIndex::roomy(const Job& job, std::size_t o
             seen[state] = true;
             members.clear();
             for (const NodeNo member : states_[state].members)
-                if (nodes_[member].state == state) members.push_back(member);
+                if (nodes_[member].state == state && !noted[member]) {
+                    noted[member] = true;
+                    members.push_back(member);
+                }
             const auto takes = static_cast<std::int32_t>(capacity(members.front(), job.shape, job.tenant));
             if (takes == 0) continue;
-            std::ranges::sort(members);
-            members.erase(std::ranges::unique(members).begin(), members.end());
+            if (members.size() > of_each_bucket) std::ranges::sort(members);
             for (std::size_t i = 0; i < members.size() && i < of_each_bucket; ++i) room.push_back({members[i], takes});
         }
     return room;
 }
 
-// The same, one domain of `level` after the other.
+// The same, one domain of `level` after the other; those of one domain in any order.
 void FleetIndex::sort_by_domain(std::vector<Portion>& room, TopologyLevel level) const {
-    std::vector<std::pair<std::uint64_t, std::int32_t>> keyed;
-    keyed.reserve(room.size());
-    for (const Portion& portion : room)
-        keyed.emplace_back(std::uint64_t{domain_of(portion.node, level)} << 32 | portion.node, portion.tasks);
-    std::ranges::sort(keyed);
-    for (std::size_t i = 0; i < room.size(); ++i)
-        room[i] = {static_cast<NodeNo>(keyed[i].first & 0xFFFFFFFF), keyed[i].second};
+    if (level == TopologyLevel::none || room.empty()) return;
+    std::vector<std::uint32_t> domains;
+    domains.reserve(room.size());
+    for (const Portion& portion : room) domains.push_back(domain_of(portion.node, level));
+    const auto [least, most] = std::ranges::minmax(domains);
+    // Counted where the domains are near each other, as those of one zone are.
+    if (most - least > 1024 + 4 * room.size()) {
+        std::ranges::sort(room, {}, [&](const Portion& portion) { return domain_of(portion.node, level); });
+        return;
+    }
+    std::vector<std::uint32_t> next(most - least + 2);
+    for (const std::uint32_t domain : domains) ++next[domain - least + 1];
+    for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+    std::vector<Portion> sorted(room.size());
+    for (std::size_t i = 0; i < room.size(); ++i) sorted[next[domains[i] - least]++] = room[i];
+    room = std::move(sorted);
 }
 
 std::vector<FleetIndex::Portion> FleetIndex::gang(const Job& job, std::int32_t tasks) {
