@@ -178,6 +178,14 @@ bool FleetIndex::may_take(const Brief& brief, const Shape& shape) const {
            brief.hole >= shape.least_hole && brief.open >= shape.least_open;
 }
 
+// Buckets that nobody is in any more go; only where few of them are does it grow.
+void FleetIndex::make_room_in(Ranking& ranking) const {
+    std::vector<Entry>& heap = ranking.heap;
+    std::erase_if(heap, [&](const Entry& entry) { return !alive(entry.known); });
+    std::make_heap(heap.begin(), heap.end());
+    if (heap.size() + heap.size() / 8 >= heap.capacity()) heap.reserve(heap.size() + heap.size() / 4 + 8);
+}
+
 const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo number, const Eyes& eyes) {
     const Audience& audience = audiences_[of];
     const Shape& shape = shapes_[number];
@@ -201,6 +209,7 @@ const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo number, const
         for (const StateNo state : audience.live)
             if (may_take(briefs_[state], shape))
                 if (const auto found = entry(state, shape, eyes)) ranking.heap.push_back(*found);
+        ranking.heap.shrink_to_fit();
         std::make_heap(ranking.heap.begin(), ranking.heap.end());
         ranking.edition = audience.edition;
     } else {
@@ -208,6 +217,7 @@ const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo number, const
             const Known known = audience.log[i];
             if (!alive(known) || !may_take(briefs_[known.state], shape)) continue;
             if (const auto found = entry(known.state, shape, eyes)) {
+                if (ranking.heap.size() == ranking.heap.capacity()) make_room_in(ranking);
                 ranking.heap.push_back(*found);
                 std::push_heap(ranking.heap.begin(), ranking.heap.end());
             }

@@ -41,13 +41,12 @@ bool same_cells(std::span<const Cell> a, std::span<const Cell> b) {
     return std::equal(sorted_a.begin(), sorted_a.begin() + size, sorted_b.begin());
 }
 
-std::int64_t lost_of(const Cell& cell, const CellModel& model) { return 1000 * slices_in(cell.lost) / model.slices; }
-
 }  // namespace
 
 NodeView FleetIndex::view(NodeNo node) const {
     const NodeRec& rec = nodes_[node];
-    return {.cells = std::span{cells_}.subspan(rec.cells, rec.gpus),
+    return {.model = rec.state == nil ? std::uint8_t{0xFF} : briefs_[rec.state].model,
+            .cells = std::span{cells_}.subspan(rec.cells, rec.gpus),
             .cpu = rec.cpu,
             .memory = rec.memory,
             .kind = rec.kind,
@@ -63,7 +62,7 @@ NodeView FleetIndex::view(NodeNo node) const {
 }
 
 NodeView FleetIndex::view(const StateRec& state) const {
-    return {.known = &state.known,
+    return {.model = briefs_[static_cast<std::size_t>(&state - states_.data())].model,
             .cells = std::span{state_cells_}.subspan(state.cells, state.gpus),
             .cpu = state.cpu,
             .memory = state.memory,
@@ -163,7 +162,6 @@ StateNo FleetIndex::intern(NodeNo node) {
         if (cell.use == 0) brief.open = std::max(brief.open, static_cast<std::uint8_t>(slices_in(cell.open())));
     }
     state.members.clear();
-    state.known = {};
     table_[at] = number;
     ++kept_states_;
     return number;
@@ -186,11 +184,11 @@ void FleetIndex::restate(NodeNo node) {
     std::uint8_t whole = 0;
     for (std::size_t i = 0; i < rec.gpus; ++i) {
         const Cell& cell = cells_[rec.cells + i];
-        const std::int64_t lost = lost_of(cell, models_[cell.model]);
+        const std::int64_t lost = cell.lost == 0 ? 0 : thousandths_in(cell.lost, models_[cell.model].slices);
         // Of a GPU that is drained there is what is held of it, as of a closed node.
         total += lost == 1000 && cell.held != 0 ? cell.taken : 1000 - lost;
         free += std::max<std::int64_t>(0, 1000 - lost - cell.taken);
-        whole = static_cast<std::uint8_t>(whole + (cell.empty(models_[cell.model].all()) && cell.kept == 0 ? 1 : 0));
+        whole = static_cast<std::uint8_t>(whole + (is_empty(cell) ? 1 : 0));
     }
     total *= gpu_unit / 1000;
     free *= gpu_unit / 1000;

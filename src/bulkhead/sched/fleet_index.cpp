@@ -262,9 +262,6 @@ void FleetIndex::look_up(Shape& shape) {
                            .share = static_cast<std::int32_t>(sliced ? 1000 * want.size / models_[m].slices
                                                                      : (want.count > 1 ? 1000 : want.share)),
                            .models = shape.need.any_model ? ~0u : models};
-            const auto known = std::ranges::find(tasks_, option.task);
-            option.task_number = static_cast<std::uint32_t>(known - tasks_.begin());
-            if (known == tasks_.end()) tasks_.push_back(option.task);
             shape.options.push_back(std::move(option));
         }
 }
@@ -397,8 +394,6 @@ Mix FleetIndex::observed_mix() const {
 
 void FleetIndex::set_mix(Mix mix) {
     mix_ = std::move(mix);
-    ++mixes_;
-    packed_.assign(std::bit_ceil(std::clamp<std::size_t>(nodes_.size(), 256, 16'384)), {});
     rankings_.clear();
 }
 
@@ -406,7 +401,7 @@ std::size_t FleetIndex::bytes() const {
     std::size_t sum = nodes_.capacity() * sizeof(NodeRec) + cells_.capacity() * sizeof(Cell) +
                       states_.capacity() * sizeof(StateRec) + briefs_.capacity() * sizeof(Brief) +
                       state_cells_.capacity() * sizeof(Cell) + table_.capacity() * sizeof(StateNo) +
-                      packed_.capacity() * sizeof(Packed) + extras_.capacity() * sizeof(Extra);
+                      (mix_ ? mix_->bytes() : 0) + extras_.capacity() * sizeof(Extra);
     for (const StateRec& state : states_)
         sum += state.members.capacity() * sizeof(NodeNo) + state.listed.capacity() * sizeof(StateRec::Listed);
     for (const Audience& audience : audiences_)

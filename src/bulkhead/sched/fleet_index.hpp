@@ -29,8 +29,8 @@ inline constexpr std::uint32_t nil = ~0u;
 using SeatNo = std::uint32_t;
 using StateNo = std::uint32_t;
 
-// Where one task sits.
-struct SeatRec {
+// Where one task sits. A line of the cache each: a node's are looked at one after the other.
+struct alignas(64) SeatRec {
     std::uint64_t gpus = 0;  // one bit each
     JobNo job = nil;         // nil: of somebody the engine knows nothing else of
     NodeNo node = nil;
@@ -55,9 +55,8 @@ struct Shape {
     struct Option {
         Want want;
         std::uint8_t model = 0, profile = 0;
-        TaskShape task;                 // for packing
-        std::uint32_t task_number = 0;  // equal tasks have equal numbers
-        std::uint32_t requests = 0;     // of an instance: which of the boards' requests it counts among
+        TaskShape task;              // for packing
+        std::uint32_t requests = 0;  // of an instance: which of the boards' requests it counts among
     };
     TaskNeed need;
     std::vector<Option> options;
@@ -70,13 +69,7 @@ struct Shape {
 
 // What a node, a bucket or a supposition looks like to a request.
 struct NodeView {
-    // The fragmentation of its room, once somebody asked: of GPUs of one model, under one mix.
-    struct Known {
-        std::int64_t fragmentation = 0;
-        std::uint32_t mix = 0;
-        std::uint32_t model = 0;
-    };
-    Known* known = nullptr;
+    std::uint8_t model = 0xFF;  // of all its GPUs; 0xFF: they differ, or it is not known
     std::span<const Cell> cells;
     std::int64_t cpu = 0, memory = 0;
     std::uint32_t kind = 0;
@@ -270,7 +263,6 @@ private:
     struct StateRec {
         std::uint64_t hash = 0;
         std::int64_t cpu = 0, memory = 0;
-        mutable NodeView::Known known;
         std::uint32_t cells = 0, kind = 0, drives = 0;
         Company residents, fabric, hosts;
         std::uint16_t functions = 0;
@@ -360,16 +352,6 @@ private:
     // Part of the GPU is leased, and this tenant may have a share of the rest.
     bool shareable(const Cell& cell, const Shape& shape, const Eyes& eyes) const;
     std::optional<Choice> choose(const NodeView& view, const Shape& shape, const Eyes& eyes) const;
-    // What pack() says, remembered.
-    struct Packed {
-        std::int64_t cpu = 0;
-        std::array<std::int16_t, most_gpus_of_node> free{};
-        PackedPlace place;
-        std::uint32_t mix = 0, task = 0, allowed = 0;
-        std::uint8_t model = 0, gpus = 0;
-    };
-    PackedPlace packed(const NodeRoom& room, const Shape::Option& option, std::uint32_t allowed,
-                       std::optional<std::int64_t> before) const;
     // A seat for one task of a job, and which GPUs and slices it is: those of a choice, or those that somebody names.
     SeatRec seat_of(const Job& job, JobNo owner, NodeNo node) const;
     void set_place(SeatRec& seat, const NodeView& view, const Shape& shape, const Choice& choice) const;
@@ -378,6 +360,7 @@ private:
     std::optional<Choice> choose_slice(const NodeView& view, const Shape& shape, std::uint32_t option,
                                        const Eyes& eyes) const;
     std::optional<Entry> entry(StateNo state, const Shape& shape, const Eyes& eyes) const;
+    void make_room_in(Ranking& ranking) const;
     const Entry* top(std::uint32_t audience, ShapeNo shape, const Eyes& eyes);
     bool alive(Known known) const {
         return briefs_[known.state].birth == known.birth && briefs_[known.state].count > 0;
@@ -469,9 +452,6 @@ private:
 
     std::vector<InstanceRequests> requests_;
     std::optional<Mix> mix_;
-    std::uint32_t mixes_ = 0;             // so many were set
-    std::vector<TaskShape> tasks_;        // by number
-    mutable std::vector<Packed> packed_;  // by hash; as many as there are nodes, or nearly
     std::int64_t free_ = 0, total_ = 0;
     bool remembers_hosts_ = false;
     bool counts_clients_ = false;   // a task with an MPS share below large_share was asked for or is there

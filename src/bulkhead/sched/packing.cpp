@@ -1,6 +1,7 @@
 #include "bulkhead/sched/packing.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -17,15 +18,11 @@ constexpr std::int64_t idle_node = 20;       // thousandths, for breaking into a
 constexpr std::int64_t insisted_tenths = 2;  // of what somebody insists on and this task would take
 constexpr std::int64_t board_gpus = 8;
 constexpr std::uint32_t any_model = ~0u;
+constexpr std::size_t most_numbers = std::size_t{1} << 17;  // in a mix's table: a megabyte
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
     const std::int64_t quotient = a / b;
     return quotient - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
-}
-
-bool idle(const NodeRoom& room) {
-    return std::all_of(room.free.begin(), room.free.begin() + room.gpus,
-                       [](std::int16_t free) { return free == 1000; });
 }
 
 }  // namespace
@@ -111,76 +108,169 @@ Mix::Mix(std::vector<Part> parts, std::span<const NodeRoom> fleet) {
     };
     std::ranges::sort(usual, {},
                       [&](const Part& part) { return std::tuple_cat(group_of(part), std::tuple{part.shape.cpu}); });
+    std::vector<Group> groups;
     for (std::size_t i = 0; i < usual.size(); ++i) {
         if (i == 0 || group_of(usual[i]) != group_of(usual[i - 1])) {
             const auto at = static_cast<std::uint32_t>(i);
-            groups_.push_back({usual[i].shape.share, usual[i].shape.gpus, usual[i].shape.models, at, at, 0});
+            groups.push_back({usual[i].shape.share, usual[i].shape.gpus, usual[i].shape.models, at, at});
         }
-        Group& group = groups_.back();
-        group.count += usual[i].count;
-        ++group.last;
+        Group& group = groups.back();
         cores_.push_back(usual[i].shape.cpu);
-        up_to_.push_back(group.count);
+        up_to_.push_back((group.first == group.last ? 0 : up_to_.back()) + usual[i].count);
+        ++group.last;
     }
+    for (const Group& group : groups)
+        if (group.gpus > 0) (group.gpus == 1 ? single_ : several_).push_back(group);
+    tabulate();
 }
 
-std::int64_t Mix::fragmentation(const NodeRoom& room) const {
-    std::array<std::int16_t, most_gpus_of_node> sorted = room.free;
-    std::sort(sorted.begin(), sorted.begin() + room.gpus);
-    const std::int64_t all = room.gpu_free();
-    std::int64_t sum = 0, too_small = 0;
-    std::size_t passed = 0;  // GPUs with less than the share looked at; shares only grow
-    for (const Group& group : groups_) {
-        while (passed < room.gpus && sorted[passed] < group.share) too_small += sorted[passed++];
-        std::int64_t served = 0;
-        if (group.gpus > 0 && (group.models >> room.model & 1u) != 0 &&
-            static_cast<std::int32_t>(room.gpus - passed) >= group.gpus) {
-            const auto first = cores_.begin() + group.first;
-            const auto beyond = std::upper_bound(first, cores_.begin() + group.last, room.cpu);
-            if (beyond != first) served = up_to_[static_cast<std::size_t>(beyond - cores_.begin()) - 1];
+void Mix::tabulate() {
+    std::vector<std::int32_t> shares;
+    for (const Group& group : single_) {
+        if (shares.empty() || shares.back() != group.share) shares.push_back(group.share);
+        steps_.insert(steps_.end(), cores_.begin() + group.first, cores_.begin() + group.last);
+    }
+    std::ranges::sort(steps_);
+    const auto [first, last] = std::ranges::unique(steps_);
+    steps_.erase(first, last);
+    std::vector<std::uint8_t> kinds;  // one model of each
+    for (std::uint8_t model = 0; model < model_kinds_.size(); ++model) {
+        const auto is_like = [&](std::uint8_t other) {
+            return std::ranges::all_of(single_, [&](const Group& group) {
+                return (group.models >> model & 1u) == (group.models >> other & 1u);
+            });
+        };
+        const auto like = std::ranges::find_if(kinds, is_like);
+        model_kinds_[model] = static_cast<std::uint8_t>(like - kinds.begin());
+        if (like == kinds.end()) kinds.push_back(model);
+    }
+    shares_ = shares.size() + 1;
+    if (kinds.size() * (steps_.size() + 1) * shares_ > most_numbers) return;
+    for (std::size_t free = 0; free < share_ranks_.size(); ++free)
+        share_ranks_[free] = static_cast<std::uint16_t>(
+            std::ranges::upper_bound(shares, static_cast<std::int32_t>(free)) - shares.begin());
+    table_.reserve(kinds.size() * (steps_.size() + 1) * shares_);
+    for (const std::uint8_t model : kinds)
+        for (std::size_t step = 0; step <= steps_.size(); ++step) {
+            table_.push_back(0);
+            for (const std::int32_t share : shares)
+                table_.push_back(step == 0 ? 0 : counted(model, steps_[step - 1], share));
         }
-        sum += served * too_small + (group.count - served) * all;
+}
+
+std::int64_t Mix::served_of(const Group& group, std::int64_t cpu) const {
+    const auto first = cores_.begin() + group.first;
+    const auto beyond = std::upper_bound(first, cores_.begin() + group.last, cpu);
+    return beyond == first ? 0 : up_to_[static_cast<std::size_t>(beyond - cores_.begin()) - 1];
+}
+
+std::int64_t Mix::counted(std::uint8_t model, std::int64_t cpu, std::int32_t free) const {
+    std::int64_t sum = 0;
+    for (const Group& group : single_) {
+        if (group.share > free) break;
+        if ((group.models >> model & 1u) != 0) sum += served_of(group, cpu);
     }
     return sum;
 }
 
-std::int64_t Mix::stranded(const NodeRoom& room) const {
-    if (cpu_ == 0) return 0;
-    return std::max<std::int64_t>(0, room.gpu_free() - room.cpu * gpu_ / cpu_);
+Mix::Served Mix::served(std::uint8_t model, std::int64_t cpu) const {
+    Served out;
+    out.mix_ = this;
+    out.cpu_ = cpu;
+    out.model_ = model;
+    if (!table_.empty()) {
+        const auto step = static_cast<std::size_t>(std::ranges::upper_bound(steps_, cpu) - steps_.begin());
+        out.row_ = table_.data() + (model_kinds_[model] * (steps_.size() + 1) + step) * shares_;
+    }
+    return out;
 }
 
-PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed,
-                 std::optional<std::int64_t> known) {
-    const std::int64_t before = known ? *known : mix.fragmentation(room), stranded_before = mix.stranded(room),
-                       tasks = mix.tasks();
-    const bool breaks_board = room.gpus == board_gpus && idle(room);
-    const bool could_go_elsewhere = task.gpus > 0 && task.models == any_model;
-    const auto score = [&](std::size_t gpu) {
-        NodeRoom after = room;
-        after.take(task, gpu);
-        std::int64_t gain = before - mix.fragmentation(after);
-        gain += (stranded_before - mix.stranded(after)) * tasks * stranded_tenths / 10;
-        if (task.gpus == 1 && task.share < 1000)
-            gain -= (mix.holes().value(room.free[gpu]) - mix.holes().value(after.free[gpu])) * hole * tasks;
-        if (breaks_board) gain -= idle_node * tasks;
-        if (could_go_elsewhere) gain -= mix.wanted(room.model) * task.demand() * insisted_tenths * tasks / 10'000;
-        const std::int64_t unit = step * std::max<std::int64_t>(tasks, 1);
-        return PackingScore{floor_div(gain + unit / 2, unit), -room.gpu_free()};
-    };
-    if (task.gpus != 1) return {score(0), 0};
-    PackedPlace best;
-    bool any = false;
+std::int64_t Mix::used_by_several(std::uint8_t model, std::int64_t cpu, std::int32_t whole) const {
+    if (whole < 2) return 0;
+    std::int64_t sum = 0;
+    for (const Group& group : several_)
+        if (whole >= group.gpus && (group.models >> model & 1u) != 0) sum += served_of(group, cpu);
+    return sum * whole * 1000;
+}
+
+// All that is free, times all tasks, less what each can use.
+std::int64_t Mix::fragmentation(const NodeRoom& room) const {
+    const Served one = served(room.model, room.cpu);
+    std::int64_t use = 0;
+    std::int32_t whole = 0;
     for (std::size_t i = 0; i < room.gpus; ++i) {
-        if (room.free[i] < task.share || (allowed >> i & 1u) == 0) continue;
-        // GPUs in the same state would get the same score.
-        bool seen = false;
-        for (std::size_t k = 0; k < i; ++k) seen = seen || (room.free[k] == room.free[i] && (allowed >> k & 1u) != 0);
-        if (seen) continue;
-        const PackingScore found = score(i);
-        if (!any || found > best.score) best = {found, static_cast<std::uint8_t>(i)};
-        any = true;
+        use += one.use(room.free[i]);
+        whole += room.free[i] == 1000 ? 1 : 0;
     }
-    return best;
+    return room.gpu_free() * tasks_ - use - used_by_several(room.model, room.cpu, whole);
+}
+
+std::int64_t Mix::stranded(std::int64_t free, std::int64_t cpu) const {
+    if (cpu_ == 0 || cpu * gpu_ >= free * cpu_) return 0;  // without a division, which takes long
+    return std::max<std::int64_t>(0, free - cpu * gpu_ / cpu_);
+}
+
+PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed) {
+    const std::int64_t tasks = mix.tasks(), cpu_after = room.cpu - task.cpu;
+    const Mix::Served served = mix.served(room.model, room.cpu), served_after = mix.served(room.model, cpu_after);
+    // What the mix can use before, and with the cores that are left after, were no GPU taken.
+    std::int64_t free = 0, use = 0, use_after = 0;
+    std::array<std::int64_t, most_gpus_of_node> uses_after;
+    std::int32_t whole = 0;
+    for (std::size_t i = 0; i < room.gpus; ++i) {
+        const std::int16_t its = room.free[i];
+        free += its;
+        whole += its == 1000 ? 1 : 0;
+        use += served.use(its);
+        use_after += uses_after[i] = served_after.use(its);
+    }
+    const bool breaks_board = room.gpus == board_gpus && whole == board_gpus;
+    const bool could_go_elsewhere = task.gpus > 0 && task.models == any_model;
+    const std::int32_t taken = task.gpus == 1 ? 1 : std::min(task.gpus, whole);
+    const std::int64_t free_after = free - (task.gpus == 1 ? task.share : std::int64_t{1000} * taken);
+    // All of the gain but the part that depends on the GPU.
+    std::int64_t common = free * tasks - use - mix.used_by_several(room.model, room.cpu, whole);
+    common -= free_after * tasks - use_after;
+    common += (mix.stranded(free, room.cpu) - mix.stranded(free_after, cpu_after)) * tasks * stranded_tenths / 10;
+    if (breaks_board) common -= idle_node * tasks;
+    if (could_go_elsewhere) common -= mix.wanted(room.model) * task.demand() * insisted_tenths * tasks / 10'000;
+    const std::int64_t unit = step * std::max<std::int64_t>(tasks, 1);
+    common += unit / 2;
+    if (task.gpus != 1) {
+        const std::int64_t gain =
+            mix.used_by_several(room.model, cpu_after, whole - taken) - taken * served_after.use(1000);
+        return {{floor_div(common + gain, unit), -free}, 0};
+    }
+    // What those for several GPUs could use, if the GPU was whole before and if it was not; once it is needed.
+    std::array<std::int64_t, 2> by_several{-1, -1};
+    std::array<std::int64_t, most_gpus_of_node> gains;
+    std::array<std::uint8_t, most_gpus_of_node> gpus;
+    std::int64_t most = std::numeric_limits<std::int64_t>::min();
+    std::array<std::int16_t, most_gpus_of_node> seen;
+    std::size_t seen_count = 0;
+    for (std::size_t i = 0; i < room.gpus; ++i) {
+        const std::int16_t its = room.free[i];
+        if (its < task.share || (allowed >> i & 1u) == 0) continue;
+        // GPUs in the same state would get the same score.
+        const auto last = seen.begin() + static_cast<std::ptrdiff_t>(seen_count);
+        if (std::find(seen.begin(), last, its) != last) continue;
+        const std::int32_t left = its - task.share;
+        const std::int32_t breaks = its == 1000 && task.share > 0 ? 1 : 0;
+        std::int64_t& several = by_several[static_cast<std::size_t>(breaks)];
+        if (several < 0) several = mix.used_by_several(room.model, cpu_after, whole - breaks);
+        std::int64_t gain = served_after.use(left) - uses_after[i] + several;
+        if (task.share < 1000) gain -= (mix.holes().value(its) - mix.holes().value(left)) * hole * tasks;
+        most = std::max(most, gain);
+        gains[seen_count] = gain;
+        gpus[seen_count] = static_cast<std::uint8_t>(i);
+        seen[seen_count++] = its;
+    }
+    if (seen_count == 0) return {};
+    // The first of those that are as good when rounded.
+    const std::int64_t good = floor_div(common + most, unit);
+    std::size_t first = 0;
+    while (common + gains[first] < good * unit) ++first;
+    return {{good, -free}, gpus[first]};
 }
 
 }  // namespace bulkhead::sched

@@ -15,7 +15,6 @@
 #include <array>
 #include <compare>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -61,12 +60,33 @@ public:
 
     // The free capacity that the mix cannot use: thousandths of GPUs times the tasks of the mix.
     std::int64_t fragmentation(const NodeRoom& room) const;
-    // The free capacity for which there are no cores, as the mix uses them, in thousandths.
-    std::int64_t stranded(const NodeRoom& room) const;
+    // Of nodes of one model with so many free cores: the tasks for one GPU that a GPU with so much free could serve.
+    class Served {
+    public:
+        std::int64_t by(std::int32_t free) const {
+            return row_ != nullptr ? row_[mix_->share_ranks_[static_cast<std::size_t>(free)]]
+                                   : mix_->counted(model_, cpu_, free);
+        }
+        // The part of a GPU's free capacity that tasks for one GPU can use, times those tasks.
+        std::int64_t use(std::int32_t free) const { return free * by(free); }
+
+    private:
+        friend Mix;
+        const Mix* mix_ = nullptr;
+        const std::int64_t* row_ = nullptr;
+        std::int64_t cpu_ = 0;
+        std::uint8_t model_ = 0;
+    };
+    Served served(std::uint8_t model, std::int64_t cpu) const;
+    // Likewise what tasks for several GPUs, which take whole ones, can use of a node with so many whole GPUs.
+    std::int64_t used_by_several(std::uint8_t model, std::int64_t cpu, std::int32_t whole) const;
+    // Of so much free capacity, what there are no cores for, as the mix uses them, in thousandths.
+    std::int64_t stranded(std::int64_t free, std::int64_t cpu) const;
     // How much of a model's capacity is wanted by those who insist on it, in thousandths.
     std::int64_t wanted(std::uint8_t model) const { return wanted_[model]; }
     std::int64_t tasks() const { return tasks_; }
     const HolePrices& holes() const { return holes_; }
+    std::size_t bytes() const { return table_.capacity() * sizeof(std::int64_t); }
 
 private:
     // The usual shapes that differ in cores alone, by share, the smallest first; memory does not matter.
@@ -74,12 +94,22 @@ private:
         std::int32_t share = 0, gpus = 0;
         std::uint32_t models = 0;
         std::uint32_t first = 0, last = 0;  // into the two below
-        std::int64_t count = 0;
     };
-    std::vector<Group> groups_;
+    void tabulate();
+    std::int64_t served_of(const Group& group, std::int64_t cpu) const;
+    std::int64_t counted(std::uint8_t model, std::int64_t cpu, std::int32_t free) const;
+
+    std::vector<Group> single_, several_;      // for one GPU, and for more
     std::vector<std::int64_t> cores_, up_to_;  // of each shape, and how many tasks ask for no more
-    std::int64_t tasks_ = 0;                   // of `usual_`
-    std::int64_t cpu_ = 0, gpu_ = 0;           // of all that ask for GPUs
+    // How many tasks for one GPU ask for no more than so many cores and such a share: for each kind of model (which
+    // the same groups accept), cores and share. Empty where that would be too many numbers; then groups are counted.
+    std::vector<std::int64_t> table_;
+    std::vector<std::int64_t> steps_;  // cores that a task for one GPU asks for, each once
+    std::array<std::uint16_t, 1001> share_ranks_{};
+    std::array<std::uint8_t, 32> model_kinds_{};
+    std::size_t shares_ = 0;
+    std::int64_t tasks_ = 0;          // of `usual_`
+    std::int64_t cpu_ = 0, gpu_ = 0;  // of all that ask for GPUs
     std::array<std::int64_t, 32> wanted_{};
     HolePrices holes_;
 };
@@ -97,8 +127,6 @@ struct PackedPlace {
 };
 // The best GPU of the node for a task that it takes; of equals the first. `allowed`: one bit for each GPU that a task
 // for one GPU may go to; there must be one with room.
-// `before`: the room's fragmentation, where the caller knows it.
-PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed = ~0u,
-                 std::optional<std::int64_t> before = {});
+PackedPlace pack(const Mix& mix, const NodeRoom& room, const TaskShape& task, std::uint32_t allowed = ~0u);
 
 }  // namespace bulkhead::sched

@@ -40,6 +40,24 @@ TEST(Packing, free_capacity_that_the_mix_cannot_use_is_fragmented) {
     EXPECT_EQ(mix.fragmentation(node_of(500, {1000, 1000})), 4 * 2000) << "without cores all of it is lost";
 }
 
+// Few shapes are looked up in a table; so many that it would be large are counted.
+TEST(Packing, fragmentation_is_the_same_for_few_shapes_and_for_very_many) {
+    for (const int count : {30, 600}) {
+        std::vector<Mix::Part> parts;
+        for (int i = 0; i < count; ++i)
+            parts.push_back({task_of(1, 1 + i * 7 % 999, 10 * (i * 13 % count)), count > 100 ? 1 : 1'000'000});
+        for (Mix::Part& part : parts) part.shape.memory = 0;
+        const Mix mix{parts, {}};
+        // The last of them may be too rare to count; of equal counts those are the largest shapes.
+        std::ranges::sort(parts, {}, &Mix::Part::shape);
+        parts.resize(static_cast<std::size_t>(mix.tasks() / parts.front().count));
+        for (const std::int64_t cpu : {-5, 0, 10, 155, 2990, 100'000}) {
+            const NodeRoom room = node_of(cpu, {0, 1, 7, 350, 499, 500, 999, 1000});
+            EXPECT_EQ(mix.fragmentation(room), fragmentation_of(parts, room)) << count << " shapes, " << cpu;
+        }
+    }
+}
+
 RC_GTEST_PROP(Packing, fragmentation_is_what_it_is_said_to_be, ()) {
     std::vector<Mix::Part> parts;
     const int count = *rc::gen::inRange(1, 6);

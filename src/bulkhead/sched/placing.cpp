@@ -1,6 +1,5 @@
 // Which GPU of a node a task gets, how many tasks a node takes, and what stands in the way.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "bulkhead/sched/fleet_index.hpp"
@@ -84,7 +83,7 @@ std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view,
     std::int64_t free = 0;
     bool idle = view.cells.size() >= 8;
     for (const Cell& cell : view.cells) {
-        free += 1000 * slices_in(cell.available) / models_[cell.model].slices;
+        if (cell.available != 0) free += thousandths_in(cell.available, models_[cell.model].slices);
         idle = idle && is_empty(cell);
     }
     for (std::size_t i = 0; i < view.cells.size() && i < 64; ++i) {
@@ -128,33 +127,6 @@ std::optional<FleetIndex::Choice> FleetIndex::choose_slice(const NodeView& view,
     return best;
 }
 
-// Most buckets look to packing like one that was scored a moment ago: they differ in tenants, which it does not see.
-PackedPlace FleetIndex::packed(const NodeRoom& room, const Shape::Option& option, std::uint32_t allowed,
-                               std::optional<std::int64_t> before) const {
-    if (option.want.count != 1 || !option.want.is_shared()) allowed = ~0u;  // any empty GPU will do
-    std::uint64_t hash = static_cast<std::uint64_t>(room.cpu) * 0x9E3779B97F4A7C15u ^ std::uint64_t{allowed} << 8;
-    std::array<std::uint64_t, most_gpus_of_node / 4> words{};
-    std::memcpy(words.data(), room.free.data(), sizeof words);
-    for (const std::uint64_t word : words) {
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 29;
-    }
-    hash = (hash ^ (std::uint64_t{option.task_number} << 16 | std::uint64_t{room.gpus} << 8 | room.model)) *
-           0x9E3779B97F4A7C15u;
-    Packed& known = packed_[hash >> 40 & (packed_.size() - 1)];
-    if (known.mix != mixes_ || known.task != option.task_number || known.allowed != allowed || known.cpu != room.cpu ||
-        known.model != room.model || known.gpus != room.gpus || known.free != room.free)
-        known = {.cpu = room.cpu,
-                 .free = room.free,
-                 .place = pack(*mix_, room, option.task, allowed, before),
-                 .mix = mixes_,
-                 .task = option.task_number,
-                 .allowed = allowed,
-                 .model = room.model,
-                 .gpus = room.gpus};
-    return known.place;
-}
-
 // The room that packing looks at has only GPUs with something free in it; `at` says which of the node they are.
 std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const Shape& shape, const Eyes& eyes) const {
     if (!has_cores(view.cpu, view.memory, shape) || !has_devices(view, shape)) return std::nullopt;
@@ -165,6 +137,7 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
     std::optional<Choice> best;
     for (std::uint32_t number = 0; number < shape.options.size(); ++number) {
         const Shape::Option& option = shape.options[number];
+        if (view.model != 0xFF && view.model != option.model) continue;
         if (option.want.is_sliced()) {
             const auto found = choose_slice(view, shape, number, eyes);
             if (found && (!best || std::pair{found->good, found->fullness} > std::pair{best->good, best->fullness}))
@@ -175,34 +148,39 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
         if (model.amd && !suits_memory_mode(view, option)) continue;
         const bool shared = option.want.is_shared();
         const bool mps = shape.need.mechanism == Mechanism::mps;
+        const std::uint8_t all = model.all();
         NodeRoom room{.cpu = view.cpu * 1000, .memory = view.memory >> 20, .model = option.model};
         room.model &= 31u;
-        std::array<std::uint8_t, most_gpus_of_node> at{};
+        std::array<std::uint8_t, most_gpus_of_node> at;
         std::int64_t whole = 0;
         std::uint32_t allowed = ~0u;
         bool fits = false;
         for (std::size_t i = 0; i < view.cells.size(); ++i) {
             const Cell& cell = view.cells[i];
-            if (cell.model != option.model) continue;
+            // Nothing of it is free; most are like that.
+            if (cell.model != option.model || cell.taken >= 1000) continue;
             std::int64_t free = 0;
             bool usable = true;
-            if (is_empty(cell)) {
+            if (cell.kept == 0 && cell.empty(all)) {
                 free = 1000;
                 ++whole;
-            } else if (cell.use > 1 && cell.kept == 0 && cell.held == model.all() && cell.taken < 1000 &&
-                       cell.lost == 0) {
+            } else if (cell.use > 1 && cell.kept == 0 && cell.held == all && cell.lost == 0) {
                 // Part of it is free; for this request only if it may sit there.
                 free = 1000 - cell.taken;
                 usable = shared && shareable(cell, shape, eyes) && (!mps || cell.clients_left() > 0);
+            } else {
+                continue;
             }
-            if (free == 0) continue;
             // Packing looks at so many GPUs; one that takes the task must be among them.
             if (room.gpus == most_gpus_of_node) {
                 if (fits || !shared || !usable || free < option.want.share) continue;
                 --room.gpus;
             }
-            allowed = usable ? allowed | 1u << room.gpus : allowed & ~(1u << room.gpus);
-            fits = fits || (shared && free >= option.want.share && (allowed >> room.gpus & 1u) != 0);
+            if (!usable)
+                allowed &= ~(1u << room.gpus);
+            else
+                allowed |= 1u << room.gpus;
+            fits = fits || (shared && usable && free >= option.want.share);
             at[room.gpus] = static_cast<std::uint8_t>(i);
             room.free[room.gpus++] = static_cast<std::int16_t>(free);
         }
@@ -210,13 +188,7 @@ std::optional<FleetIndex::Choice> FleetIndex::choose(const NodeView& view, const
         if (!fits) continue;
         Choice found{.option = number};
         if (mix_ && static_cast<std::size_t>(option.want.count) <= most_gpus_of_node) {
-            std::optional<std::int64_t> before;
-            if (NodeView::Known* known = view.known; known != nullptr) {
-                if (known->mix != mixes_ || known->model != option.model)
-                    *known = {mix_->fragmentation(room), mixes_, option.model};
-                before = known->fragmentation;
-            }
-            const PackedPlace place = packed(room, option, allowed, before);
+            const PackedPlace place = pack(*mix_, room, option.task, shared ? allowed : ~0u);
             found.good = place.score.good;
             found.fullness = place.score.fullness;
             found.gpu = at[place.gpu];
