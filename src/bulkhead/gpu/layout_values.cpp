@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t demand_parts = 40;
 constexpr std::int64_t rarest = 10;       // a profile of less than one request in so many counts less
 constexpr std::int64_t rate_unit = 4096;  // departures of one instance in its mean stay
-constexpr int rounds = 400;               // about 25 mean stays; values no longer change then
+constexpr int rounds = 400;               // about 25 mean stays; values no longer change then, mostly long before
 constexpr std::array<std::int64_t, 9> size_to_the_1_4{0, 1000, 2639, 4656, 6964, 9518, 12'286, 15'245, 18'379};
 
 struct Layout {
@@ -134,7 +134,9 @@ LayoutValues::LayoutValues(const Board& board, const Demand40& demand) {
             then[at] = (sum + rest * values[at]) / all_rates;
         }
         const std::int64_t empty = then.front();
-        for (std::size_t at = 0; at < count; ++at) values[at] = then[at] - empty;
+        for (std::int64_t& value : then) value -= empty;
+        if (then == values) break;
+        values.swap(then);
     }
 
     const auto [lowest, highest] = std::ranges::minmax(values);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "bulkhead/gpu/profile_name.hpp"
@@ -316,6 +317,11 @@ std::shared_ptr<const gpu::LayoutValues> values_of(const gpu::Board& board, cons
     return recent.back().second;
 }
 
+// By a fortieth of all requests, proportions change by chance too.
+bool is_alike(const gpu::Demand40& a, const gpu::Demand40& b) {
+    return std::ranges::equal(a, b, [](std::uint8_t x, std::uint8_t y) { return std::abs(int{x} - int{y}) <= 1; });
+}
+
 }  // namespace
 
 std::uint32_t FleetIndex::requests_of(const gpu::Board& board) {
@@ -358,7 +364,7 @@ void FleetIndex::refresh_layout_values() {
         if (2 * requests.since_valued < std::min(requests.sum, 2 * seldom) || requests.since_valued == 0) continue;
         requests.since_valued = 0;
         gpu::Demand40 demand = gpu::demand_of(*requests.board, requests.asked);
-        if (demand == requests.demand) continue;
+        if (is_alike(demand, requests.demand)) continue;
         requests.demand = std::move(demand);
         requests.values = values_of(*requests.board, requests.demand);
         std::erase_if(rankings_, [&](const auto& ranking) {
