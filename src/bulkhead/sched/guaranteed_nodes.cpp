@@ -18,6 +18,7 @@ class QuickWay {
 public:
     QuickWay(const std::map<NodeSort, std::int64_t>& nodes, const std::vector<GuaranteedPart>& parts) {
         out_.spare = nodes;
+        for (auto& [sort, count] : out_.spare) of_[sort.domain].emplace_back(&sort, &count);
         std::vector<const GuaranteedPart*> order;
         for (const GuaranteedPart& part : parts) order.push_back(&part);
         // Whole nodes take what no other part uses; those with few sites to choose from come before the rest.
@@ -42,11 +43,19 @@ private:
             }
         while (left > 0) {
             const NodeSort* best = nullptr;
-            for (const auto& [sort, nodes] : out_.spare)
-                if (nodes > 0 && part.served_by(sort) && (best == nullptr || goes_before(part, left, sort, *best)))
-                    best = &sort;
+            std::int64_t* nodes_of_best = nullptr;
+            for (const DomainKey domain : {part.domain, DomainKey{0}}) {
+                const auto its = of_.find(domain);
+                if (its == of_.end()) continue;
+                for (const auto& [sort, nodes] : its->second) {
+                    if (*nodes <= 0 || !part.served_by(*sort)) continue;
+                    if (best != nullptr && !goes_before(part, left, *sort, *best)) continue;
+                    best = sort;
+                    nodes_of_best = nodes;
+                }
+            }
             if (best == nullptr) break;
-            std::int64_t& there = out_.spare[*best];
+            std::int64_t& there = *nodes_of_best;
             const std::int64_t each = part.least > 0 ? 1 : best->gpus;
             const std::int64_t nodes = std::clamp<std::int64_t>(left / each, 1, there);
             there -= nodes;
@@ -66,6 +75,8 @@ private:
     }
 
     NodesGiven out_;
+    // The entries of `out_.spare` by the domain that they serve, 0: any. There are many domains, and few sorts in each.
+    std::map<DomainKey, std::vector<std::pair<const NodeSort*, std::int64_t*>>> of_;
     std::map<DomainKey, std::vector<std::pair<NodeSort, std::int64_t>>> rests_;  // of nodes given: GPUs not used
 };
 
