@@ -430,7 +430,7 @@ TEST(Failure, a_command_that_may_go_to_models_only_says_so) {
     plane.settle();
     EXPECT_TRUE(plane.is_pending());
     EXPECT_THAT(plane.nodes["n0"]->model.running(), IsEmpty());
-    EXPECT_THAT(plane.status().reasons, ElementsAre("no node that may serve it runs commands"));
+    EXPECT_EQ(plane.status().reasons.front(), "no node that may serve it runs commands");
 }
 
 // Of an agent that does not say whose fault it was.
