@@ -14,12 +14,12 @@ namespace {
 
 // Looks at one node in one state, and tasks that are tried in a place when jobs move: of one kind of plan. A search
 // among few tasks of few jobs on few nodes needs less than it may spend.
-constexpr std::int64_t looks_allowed = 50'000, looks_for_few = 8'000'000;
-constexpr std::int64_t looks_node_by_node = 500'000;  // of all kinds on all nodes
+constexpr std::int64_t looks_allowed = 6'000, looks_for_few = 8'000'000;
+constexpr std::int64_t looks_node_by_node = 16'000;  // of all kinds on all nodes; a quarter for one kind on one node
 constexpr std::size_t exact_nodes = 4, exact_jobs = 8, exact_tasks = 32;
 constexpr std::size_t compare_keys_up_to = 10;  // candidates; beyond, the first of equal plans is taken
 constexpr int most_scattered_moves = 16;        // for one guarantee claim
-constexpr int nodes_tried = 24;                 // of the cheapest, where not all combinations can be tried
+constexpr int nodes_tried = 8;                  // of the cheapest, where not all combinations can be tried
 constexpr std::size_t ways_to_shrink = 24;      // of one gang; beyond, whole nodes of it
 
 }  // namespace
@@ -52,13 +52,14 @@ struct Engine::State::ExactSearch {
     PlanKind kind = PlanKind::spares;
     bool with_moves = false, ways_cut = false;
     std::int64_t looks = 0;
+    bool on_targets = false;  // on given nodes only, as one of several attempts
     std::optional<Plan> best;
     std::vector<std::int64_t> best_keys;
     MoveTrial trial;
 
     // `targets`: the nodes on which the claimant may start; none: all.
     ExactSearch(PlanSearch& of, std::vector<PlanSearch::Candidate> candidates, std::span<const NodeNo> targets)
-        : search{of}, state{of.state}, among{std::move(candidates)}, trial{of} {
+        : search{of}, state{of.state}, among{std::move(candidates)}, on_targets{!targets.empty()}, trial{of} {
         std::ranges::sort(among, [](const PlanSearch::Candidate& a, const PlanSearch::Candidate& b) {
             return a.cost != b.cost ? a.cost > b.cost : a.key > b.key;
         });
@@ -327,7 +328,7 @@ struct Engine::State::ExactSearch {
         with_moves = moving;
         best = std::move(bound);
         best_keys.clear();
-        looks = is_small() ? looks_for_few : looks_allowed;
+        looks = is_small() ? looks_for_few : on_targets ? looks_node_by_node / 4 : looks_allowed;
         const std::int64_t had = looks;
         for (Place& place : places) place.known.clear();
         decide(0, {}, search.law != Law::priority);
