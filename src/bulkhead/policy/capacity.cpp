@@ -94,6 +94,7 @@ private:
             sharing[who].push_back(each);
         }
         std::vector<Needs> out;
+        out.reserve(sharing.size());
         for (const auto& [who, members] : sharing) out.push_back({who, fewest_nodes(members)});
         return out;
     }

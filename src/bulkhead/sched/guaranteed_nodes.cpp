@@ -20,6 +20,7 @@ public:
         out_.spare = nodes;
         for (auto& [sort, count] : out_.spare) of_[sort.domain].emplace_back(&sort, &count);
         std::vector<const GuaranteedPart*> order;
+        order.reserve(parts.size());
         for (const GuaranteedPart& part : parts) order.push_back(&part);
         // Whole nodes take what no other part uses; those with few sites to choose from come before the rest.
         std::ranges::stable_sort(order, {}, [](const GuaranteedPart* part) {

@@ -134,7 +134,8 @@ void Mix::tabulate() {
     const auto [first, last] = std::ranges::unique(steps_);
     steps_.erase(first, last);
     std::vector<std::uint8_t> kinds;  // one model of each
-    for (std::uint8_t model = 0; model < model_kinds_.size(); ++model) {
+    for (std::size_t number = 0; number < model_kinds_.size(); ++number) {
+        const auto model = static_cast<std::uint8_t>(number);
         const auto is_like = [&](std::uint8_t other) {
             return std::ranges::all_of(single_, [&](const Group& group) {
                 return (group.models >> model & 1u) == (group.models >> other & 1u);
@@ -151,10 +152,10 @@ void Mix::tabulate() {
             std::ranges::upper_bound(shares, static_cast<std::int32_t>(free)) - shares.begin());
     table_.reserve(kinds.size() * (steps_.size() + 1) * shares_);
     for (const std::uint8_t model : kinds)
-        for (std::size_t step = 0; step <= steps_.size(); ++step) {
+        for (std::size_t row = 0; row <= steps_.size(); ++row) {
             table_.push_back(0);
             for (const std::int32_t share : shares)
-                table_.push_back(step == 0 ? 0 : counted(model, steps_[step - 1], share));
+                table_.push_back(row == 0 ? 0 : counted(model, steps_[row - 1], share));
         }
 }
 
@@ -179,8 +180,8 @@ Mix::Served Mix::served(std::uint8_t model, std::int64_t cpu) const {
     out.cpu_ = cpu;
     out.model_ = model;
     if (!table_.empty()) {
-        const auto step = static_cast<std::size_t>(std::ranges::upper_bound(steps_, cpu) - steps_.begin());
-        out.row_ = table_.data() + (model_kinds_[model] * (steps_.size() + 1) + step) * shares_;
+        const auto row = static_cast<std::size_t>(std::ranges::upper_bound(steps_, cpu) - steps_.begin());
+        out.row_ = table_.data() + (model_kinds_[model] * (steps_.size() + 1) + row) * shares_;
     }
     return out;
 }

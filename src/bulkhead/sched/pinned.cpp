@@ -206,7 +206,7 @@ std::vector<Engine::State::FixedStart> Engine::State::starts_of(const Job& job,
         start.sort = sort_of(portion.node, start.fixed);
         start.own = start.fixed && !start.fixed->shared && start.fixed->domain == domain;
         start.opens = opens(job, portion, start.fixed);
-        out.push_back(std::move(start));
+        out.push_back(start);
     }
     return out;
 }

@@ -62,17 +62,17 @@ std::vector<std::int8_t> Engine::State::MoveTrial::twins_on(Trial& trial, NodeNo
 // By node: an earlier empty one that it cannot be told from, or itself.
 std::vector<NodeNo> Engine::State::MoveTrial::twin_nodes() {
     const FleetIndex& around = *base;
-    std::vector<NodeNo> twins(around.nodes()), empty;
+    std::vector<NodeNo> like(around.nodes()), empty;
     std::vector<FleetIndex::Supposed> looks_like;
     for (NodeNo node = 0; node < around.nodes(); ++node) {
-        twins[node] = node;
+        like[node] = node;
         if (around.first_seat(node) != nil || around.dirty(node) || around.shares_fabric(node) ||
             around.host_users(node).kind() == Company::Kind::strangers)
             continue;
         FleetIndex::Supposed its;
         around.suppose(its, node, [](const SeatRec&) { return false; });
         its.view.cells = {};
-        for (std::size_t i = empty.size(); i-- > 0 && twins[node] == node;) {
+        for (std::size_t i = empty.size(); i-- > 0 && like[node] == node;) {
             const FleetIndex::Supposed& other = looks_like[i];
             const bool same_place = std::ranges::all_of(levels_above_node, [&](TopologyLevel level) {
                 return around.domain_of(node, level) == around.domain_of(empty[i], level);
@@ -83,12 +83,12 @@ std::vector<NodeNo> Engine::State::MoveTrial::twin_nodes() {
                 its.view.hosts == other.view.hosts && its.view.open == other.view.open &&
                 its.view.host_busy == other.view.host_busy && its.view.can_reboot == other.view.can_reboot &&
                 search.usable(node) == search.usable(empty[i]))
-                twins[node] = empty[i];
+                like[node] = empty[i];
         }
         empty.push_back(node);
         looks_like.push_back(std::move(its));
     }
-    return twins;
+    return like;
 }
 
 // How many tasks of the claimant a node would take if no other job came to it.

@@ -145,12 +145,12 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
     // Not always from the same end: the first nodes would pay for everybody.
     const auto all = static_cast<std::uint64_t>(around.nodes());
     const std::uint64_t first = all == 0 ? 0 : static_cast<std::uint64_t>(job.key) * 0x9E3779B97F4A7C15u % all;
-    std::size_t looked = 0;
+    std::size_t seats_seen = 0;
     bool refused = false;
     for (std::uint64_t turn = 0; turn < all; ++turn) {
         const auto node = static_cast<NodeNo>((first + turn) % all);
         if (!worth_a_look(node)) continue;
-        if (best && looked > seats_looked_at) {
+        if (best && seats_seen > seats_looked_at) {
             best->budget_spent = true;
             break;
         }
@@ -163,7 +163,7 @@ std::optional<Plan> Engine::State::PlanSearch::nearby_single(PlanKind kind) {
         std::int64_t touched = around.room_comes(node) ? std::int64_t{1} << 20 : around.whole(node);
         for (SeatNo s = around.first_seat(node); s != nil; s = around.seat(s).next_here) {
             const SeatRec& seat = around.seat(s);
-            ++looked;
+            ++seats_seen;
             if (seat.job == nil || seat.pinned || seat.ending || seat.promised || !protection.gives[seat.tenant])
                 continue;
             const JobRec& rec = state.jobs[seat.job];
