@@ -238,7 +238,7 @@ TEST(Grows, a_gang_that_gave_up_tasks_takes_them_back_when_the_claim_is_gone_and
     EXPECT_EQ(plane.tasks("gang"), 8) << plane.words("gang");
 }
 
-// Whoever came first has all; each grows or shrinks to its half, and that is the end of it.
+// The first gang has all GPUs; each then grows or shrinks to its half, and nothing changes after that.
 TEST(Grows, two_gangs_come_to_rest) {
     Growing plane;
     plane.gang("first", "owner", 1);

@@ -178,7 +178,7 @@ bool FleetIndex::may_take(const Brief& brief, const Shape& shape) const {
            brief.hole >= shape.least_hole && brief.open >= shape.least_open;
 }
 
-// Buckets that nobody is in any more go; only where few of them are does it grow.
+// Empty buckets are removed first; the ranking grows only if few of them are empty.
 void FleetIndex::make_room_in(Ranking& ranking) const {
     std::vector<Entry>& heap = ranking.heap;
     std::erase_if(heap, [&](const Entry& entry) { return !alive(entry.known); });
