@@ -90,5 +90,15 @@ TEST(Reason, withholds_from_a_tenant_what_is_the_operators) {
     EXPECT_EQ(fill(text, arguments, Audience::tenant, more), "one kernel: (withheld) is there 3 times");
 }
 
+TEST(Reason, words_follow_their_number) {
+    constexpr std::string_view text = "{count} {count:node is|nodes are} closed";
+    const auto says = [&](Argument count) { return fill(text, {&count, 1}, Audience::tenant); };
+    EXPECT_EQ(says({"count", 1}), "1 node is closed");
+    EXPECT_EQ(says({"count", 0}), "0 nodes are closed");
+    EXPECT_EQ(says({"count", std::string{"1"}}), "1 node is closed");
+    EXPECT_EQ(says({"count", std::string{"1.5"}}), "1.5 nodes are closed");
+    EXPECT_EQ(says({"count", 1, Audience::fleet_operator}), "(withheld) nodes are closed");
+}
+
 }  // namespace
 }  // namespace bulkhead

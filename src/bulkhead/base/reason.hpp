@@ -27,9 +27,9 @@ struct Reason {
     friend bool operator==(const Reason&, const Reason&) = default;
 };
 
-// Fills `{name}` in a template. An argument the reader may not see reads as "(withheld)"; a name without an argument
-// is a bug in the table of texts and stops the program. Arguments may come in two parts: what is the same for many
-// reasons, and what is this one's own.
+// Fills `{name}` in a template, and `{name:node is|nodes are}` with the words for one or for any other number. An
+// argument that the reader may not see reads as "(withheld)"; a name without an argument is a bug in the table of texts
+// and stops the program. Arguments may come in two parts: those that many reasons share, and those of this one.
 std::string fill(std::string_view text, std::span<const Argument> arguments, Audience reader,
                  std::span<const Argument> more = {});
 

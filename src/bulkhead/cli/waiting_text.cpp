@@ -26,6 +26,7 @@ std::string other_nodes(const sched::InTheWay& way) {
             by_obstacle[node.obstacle].push_back(node.node);
     }
     std::vector<std::string> parts;
+    parts.reserve(by_obstacle.size());
     for (const auto& [obstacle, nodes] : by_obstacle)
         parts.push_back(fmt::format("{} ({})", fmt::join(nodes, ", "), word(obstacle)));
     return fmt::format("{}", fmt::join(parts, "; "));

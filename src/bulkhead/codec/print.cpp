@@ -86,7 +86,7 @@ public:
     void record(const Shape& shape, const void* value, std::size_t indent) {
         for (const Field& field : shape.fields) {
             const void* part = field.in(value);
-            if (!field.rule.required && same(*field.shape, part, field.in(shape.fresh))) continue;
+            if (!field.rule.required && !field.rule.shown && same(*field.shape, part, field.in(shape.fresh))) continue;
             key(field.name, indent);
             member(*field.shape, part, indent);
         }

@@ -155,7 +155,7 @@ private:
                 out_.member("type", "array");
                 out_.key("items");
                 out_.begin_object();
-                value(*shape.inner, Rule{true, rule.format, rule.min, rule.max});
+                value(*shape.inner, Rule{.required = true, .format = rule.format, .min = rule.min, .max = rule.max});
                 return out_.end_object();
             case Shape::Type::dictionary:
                 out_.member("type", "object");

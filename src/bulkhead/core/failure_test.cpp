@@ -414,8 +414,8 @@ TEST(Failure, a_command_waits_for_a_drained_node_and_does_not_go_to_a_model) {
     plane.settle();
     EXPECT_TRUE(plane.is_pending());
     EXPECT_THAT(plane.nodes["n0"]->model.running(), IsEmpty());
-    EXPECT_THAT(plane.explained(), AllOf(HasSubstr("1 nodes are closed to new work: drained"),
-                                         HasSubstr("1 nodes that may serve it are models of nodes")));
+    EXPECT_THAT(plane.explained(), AllOf(HasSubstr("1 node is closed to new work: drained"),
+                                         HasSubstr("1 node that may serve it is a model of nodes")));
     EXPECT_THAT(plane.explained(), HasSubstr("node n1 is closed to new work")) << "the obstacle is named";
     EXPECT_THAT(plane.explained(), Not(HasSubstr("under its contract"))) << "the contract excludes neither";
     ASSERT_TRUE(plane.ask(command::Drain{.node = "n1", .on = false}).outcome);

@@ -28,6 +28,7 @@ enum class Format : std::uint8_t {
 
 struct Rule {
     bool required = false;
+    bool shown = false;                                           // in YAML also when it has its first value
     Format format = Format::any;                                  // of a string, or of each string in a list
     std::int64_t min = std::numeric_limits<std::int64_t>::min();  // of a number or quantity, in its base unit
     std::int64_t max = std::numeric_limits<std::int64_t>::max();

@@ -40,7 +40,7 @@ std::optional<GuaranteeUnit> parse_guarantee_unit(std::string_view text) {
 }
 
 std::string print_guarantee(const Quota& quota) {
-    const std::string number = print(quota.guarantee);
+    std::string number = print(quota.guarantee);
     const auto unit = parse_guarantee_unit(quota.guaranteeUnit);
     if (!unit) return fmt::format("{} x \"{}\"", number, quota.guaranteeUnit);
     const auto counted = [&](std::string_view thing) {

@@ -175,7 +175,7 @@ struct GpuLeaseStatus {
     std::vector<LeasedFence> fences;
 
     static constexpr void describe(auto&& field) {
-        field("phase", &GpuLeaseStatus::phase, "Where it stands.");
+        field("phase", &GpuLeaseStatus::phase, "Where it stands.", Rule{.shown = true});
         field("gpus", &GpuLeaseStatus::gpus, "What quota and usage count.");
         field("boundAt", &GpuLeaseStatus::boundAt, "When the slices were promised.");
         field("activeAt", &GpuLeaseStatus::activeAt, "When every node had verified its part: usage counts from here.");

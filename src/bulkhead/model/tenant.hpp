@@ -105,7 +105,7 @@ struct TenantStatus {
     std::string why;
 
     static constexpr void describe(auto&& field) {
-        field("phase", &TenantStatus::phase, "Active, frozen in an incident, or leaving.");
+        field("phase", &TenantStatus::phase, "Active, frozen in an incident, or leaving.", Rule{.shown = true});
         field("legalHold", &TenantStatus::legalHold, "What it leaves is kept instead of wiped.");
         field("why", &TenantStatus::why, "Why it is frozen or held.");
     }

@@ -312,7 +312,7 @@ struct GpuWorkloadStatus {
     bool is_over() const { return exitStatus || (failure && failure->final); }
 
     static constexpr void describe(auto&& field) {
-        field("phase", &GpuWorkloadStatus::phase, "Where it stands.");
+        field("phase", &GpuWorkloadStatus::phase, "Where it stands.", Rule{.shown = true});
         field("lease", &GpuWorkloadStatus::lease, "Its lease, if it has one.");
         field("since", &GpuWorkloadStatus::since, "Since when.");
         field("reasons", &GpuWorkloadStatus::reasons, "Why it waits or was refused.");

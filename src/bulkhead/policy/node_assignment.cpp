@@ -247,6 +247,7 @@ private:
             }
         }
         std::vector<std::size_t> kind_edges;
+        kind_edges.reserve(kinds_.size());
         for (std::size_t k = 0; k < kinds_.size(); ++k)
             kind_edges.push_back(flow.edge(kinds_from + k, sink, left[k] * kinds_[k].gpus));
         Bound out{.feasible = flow.most(source, sink) == wanted, .gpus = {}, .spare = {}};

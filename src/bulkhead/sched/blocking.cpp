@@ -469,8 +469,8 @@ struct Engine::State::Obstruction {
         for (const Blocker& each : work) {
             if (each.stays == Stays::ending || each.stays == Stays::evictable) continue;
             Start its;
-            if (each.until) its = {*each.until, StartBasis::minimum_run_time};
-            if (each.ends && each.stays != Stays::reserved) its = earlier(its, {*each.ends, StartBasis::run_times});
+            if (each.until) its = {each.until, StartBasis::minimum_run_time};
+            if (each.ends && each.stays != Stays::reserved) its = earlier(its, {each.ends, StartBasis::run_times});
             start = later(start, its);
             if (!start.at) return {};
         }
@@ -496,6 +496,7 @@ struct Engine::State::Obstruction {
     Start when_there_is_room(std::vector<std::vector<Option>> bins) {
         const auto list = endings(state.running);
         std::vector<std::unordered_map<NodeNo, std::size_t>> at;
+        at.reserve(bins.size());
         for (const auto& bin : bins) at.push_back(index_of(bin));
         Start start;
         for (const auto& [moment, each] : list) {
@@ -598,7 +599,7 @@ struct Engine::State::Obstruction {
             start = later(start, placed);
         }
         if (claim != nullptr && claim->expected && !claim->freed_for_it && *claim->expected > now)
-            start = {*claim->expected, StartBasis::reservation};
+            start = {claim->expected, StartBasis::reservation};
         if (claim != nullptr) state.expect(*claim, true);
         out.basis = start.basis;
         // What is under way takes a time that is not known.

@@ -88,52 +88,67 @@ struct ReasonWords {
 };
 
 constexpr std::array all_words{
-    ReasonWords{"wait.kind", "{count} nodes may not serve it under its contract"},
-    ReasonWords{"wait.model", "{count} nodes have too few working GPUs of a model that it accepts"},
+    ReasonWords{"wait.kind", "{count} {count:node|nodes} may not serve it under its contract"},
+    ReasonWords{"wait.model", "{count} {count:node has|nodes have} too few working GPUs of a model that it accepts"},
     ReasonWords{"wait.no-commands",
                 "all nodes that may serve it are models of nodes, which run no commands (nodes: {count})"},
-    ReasonWords{"wait.models", "{count} nodes that may serve it are models of nodes, which run no commands"},
-    ReasonWords{"wait.closed", "{count} nodes are closed to new work: drained, silent or not yet reconciled"},
-    ReasonWords{"wait.neighbours", "{count} nodes run work that may not share a node with it"},
-    ReasonWords{"wait.nvlink", "{count} nodes have an NVLink fabric that another tenant uses"},
-    ReasonWords{"wait.host", "{count} nodes were used by tenants that it does not trust, and cannot be rebooted now"},
-    ReasonWords{"wait.reboot", "{count} nodes must be rebooted to a known image before it may use them"},
+    ReasonWords{"wait.models",
+                "{count} {count:node that may serve it is a model|nodes that may serve it are models} of nodes, which "
+                "run no commands"},
+    ReasonWords{"wait.closed",
+                "{count} {count:node is|nodes are} closed to new work: drained, silent or not yet reconciled"},
+    ReasonWords{"wait.neighbours", "{count} {count:node runs|nodes run} work that may not share a node with it"},
+    ReasonWords{"wait.nvlink", "{count} {count:node has|nodes have} an NVLink fabric that another tenant uses"},
+    ReasonWords{
+        "wait.host",
+        "{count} {count:node was|nodes were} used by tenants that it does not trust, and cannot be rebooted now"},
+    ReasonWords{"wait.reboot", "{count} {count:node|nodes} must be rebooted to a known image before use"},
     ReasonWords{"wait.held-for-others",
-                "{count} nodes have free capacity that is reserved for workloads ahead of this one"},
-    ReasonWords{"wait.cores", "{count} nodes have too few free cores or too little free memory"},
-    ReasonWords{"wait.devices", "{count} nodes have no free virtual function or drive of the size it needs"},
-    ReasonWords{"wait.gpus", "{count} nodes have too few GPUs or slices that are free and clean"},
-    ReasonWords{"wait.wiping", "{count} of these nodes have GPUs that are being wiped or await a verified wipe"},
-    ReasonWords{"wait.room", "{tasks} tasks must start together; the {nodes} nodes open to it have room for {most}"},
+                "{count} {count:node has|nodes have} free capacity that is reserved for workloads ahead of this one"},
+    ReasonWords{"wait.cores", "{count} {count:node has|nodes have} too few free cores or too little free memory"},
+    ReasonWords{"wait.devices",
+                "{count} {count:node has|nodes have} no free virtual function or drive of the size it needs"},
+    ReasonWords{"wait.gpus", "{count} {count:node has|nodes have} too few GPUs or slices that are free and clean"},
+    ReasonWords{"wait.wiping",
+                "{count} of these nodes {count:has|have} GPUs that are being wiped or await a verified wipe"},
+    ReasonWords{"wait.room",
+                "{tasks} {tasks:task|tasks} must start together; the {nodes} {nodes:node|nodes} open to it have room "
+                "for {most}"},
     ReasonWords{"wait.within",
-                "{tasks} tasks must start together in one {level}; the best {level} has room for {most}, the whole "
+                "{tasks} {tasks:task|tasks} must start together in one {level}; the best {level} has room for {most}, "
+                "the whole "
                 "fleet for {all}"},
-    ReasonWords{"wait.quota", "it asks for {asked} GPUs; its tenant holds {held} of at most {limit}"},
-    ReasonWords{"wait.parent-quota", "it asks for {asked} GPUs; a tenant above its own has reached its limit"},
+    ReasonWords{"wait.quota", "it asks for {asked} {asked:GPU|GPUs}; its tenant holds {held} of at most {limit}"},
+    ReasonWords{"wait.parent-quota",
+                "it asks for {asked} {asked:GPU|GPUs}; a tenant above its own has reached its limit"},
     ReasonWords{"wait.exclusive",
-                "it asks for {asked} GPUs, and its isolation request would keep {keeps} more from others beyond the "
+                "it asks for {asked} {asked:GPU|GPUs}, and its isolation request would keep {keeps} more from others "
+                "beyond the "
                 "rules, which counts too; its tenant leases {held} and keeps {kept} in this way, of at most {limit}"},
     ReasonWords{"wait.parent-exclusive",
-                "it asks for {asked} GPUs, and its isolation request would keep {keeps} more from others beyond the "
+                "it asks for {asked} {asked:GPU|GPUs}, and its isolation request would keep {keeps} more from others "
+                "beyond the "
                 "rules, which counts too; a tenant above its own has reached its limit"},
     ReasonWords{"wait.pinned",
-                "it may not be preempted, so it must fit in its tenant's guarantee: it asks for {asked} GPUs, and work "
+                "it may not be preempted, so it must fit in its tenant's guarantee: it asks for {asked} "
+                "{asked:GPU|GPUs}, and work "
                 "that may not be preempted holds {held} of {guarantee} guaranteed"},
     ReasonWords{
         "wait.entitlement",
         "it may not be preempted, so it may close only nodes that its tenant's trust domain needs for its guarantees, "
-        "and that no other guarantee needs: such work closes {closed} GPUs now, and {guaranteed} are guaranteed"},
+        "and that no other guarantee needs: such work closes {closed} {closed:GPU|GPUs} now, and {guaranteed} are "
+        "guaranteed"},
     ReasonWords{"wait.reserved", "free GPUs are reserved for guarantees, and it asks for {asked} more than are left"},
     ReasonWords{"wait.due",
                 "its tenant would hold more than it is due now ({held} held, {asked} asked, {due} due), so no running "
                 "work is evicted for it"},
-    ReasonWords{"wait.freeing", "capacity for {tasks} tasks is being freed for it"},
+    ReasonWords{"wait.freeing", "capacity for {tasks} {tasks:task|tasks} is being freed for it"},
     ReasonWords{
         "wait.bound",
         "its capacity is being freed since {since} and is free by {by}, unless a wipe fails, a node is lost or a "
         "legal hold comes: {run} for minimum run times, {save} to save, {stop} to stop, {wipe} to wipe, "
         "{reboot} to reboot"},
-    ReasonWords{"wait.kept", "capacity for {tasks} tasks is reserved for it until all of it is free"},
+    ReasonWords{"wait.kept", "capacity for {tasks} {tasks:task|tasks} is reserved for it until all of it is free"},
     ReasonWords{"wait.expected", "it is expected to start at {at}, when the capacity reserved for it should be free"},
     ReasonWords{"wait.order", "there is room for it, but other workloads come first"},
     ReasonWords{"wait.budget",
@@ -149,17 +164,21 @@ constexpr std::array all_words{
     ReasonWords{"wait.fabric-addresses", "its tenant's subnet has too few addresses left for its functions"},
     ReasonWords{"wait.restoring",
                 "the control plane was restored from a backup and waits until every node has reported"},
-    ReasonWords{"evict.stale", "{tasks} tasks are left of a gang that needs {least}"},
-    ReasonWords{"evict.limit", "its tenant, or a tenant above it, held {held} GPUs, and its limit is {limit} now"},
-    ReasonWords{"evict.exclusive",
-                "its tenant, or a tenant above it, leased {held} GPUs and kept {kept} from others by isolation "
-                "requests beyond the rules, and its limit is {limit} now"},
-    ReasonWords{"evict.surplus",
-                "it ran {tasks} tasks and needs {least}: tasks above the minimum are given back on demand"},
-    ReasonWords{"evict.reclaim", "its tenant held {held} GPUs and was due {due}"},
-    ReasonWords{"evict.guarantee",
-                "its tenant held {held} GPUs and is guaranteed {guarantee}; work within another guarantee needs the "
-                "room"},
+    ReasonWords{"evict.stale", "{tasks} {tasks:task is|tasks are} left of a gang that needs {least}"},
+    ReasonWords{"evict.limit",
+                "its tenant, or a tenant above it, held {held} {held:GPU|GPUs}, and its limit is {limit} now"},
+    ReasonWords{
+        "evict.exclusive",
+        "its tenant, or a tenant above it, leased {held} {held:GPU|GPUs} and kept {kept} from others by isolation "
+        "requests beyond the rules, and its limit is {limit} now"},
+    ReasonWords{
+        "evict.surplus",
+        "it ran {tasks} {tasks:task|tasks} and needs {least}: tasks above the minimum are given back on demand"},
+    ReasonWords{"evict.reclaim", "its tenant held {held} {held:GPU|GPUs} and was due {due}"},
+    ReasonWords{
+        "evict.guarantee",
+        "its tenant held {held} {held:GPU|GPUs} and is guaranteed {guarantee}; work within another guarantee needs the "
+        "room"},
     ReasonWords{"evict.budget", "the search for work to evict reached its budget; a cheaper choice may exist"},
     ReasonWords{"evict.preempt",
                 "its priority is {own}; work of the same tenant with priority {priority} needs the capacity"},
@@ -182,12 +201,14 @@ constexpr std::array tenants_words{
     ReasonWords{"wait.devices", "nodes have no free virtual function or drive of the size it needs"},
     ReasonWords{"wait.gpus", "too few GPUs or slices are free and clean"},
     ReasonWords{"wait.wiping", "GPUs are being wiped or await a verified wipe"},
-    ReasonWords{"wait.room", "{tasks} tasks must start together, and there is not room for all of them"},
-    ReasonWords{"wait.within",
-                "{tasks} tasks must start together in one {level}, and no {level} has room for all of them"},
-    ReasonWords{"evict.reclaim", "its tenant held {held} GPUs, which was more than it was due"},
+    ReasonWords{"wait.room", "{tasks} {tasks:task|tasks} must start together, and there is not room for all of them"},
+    ReasonWords{
+        "wait.within",
+        "{tasks} {tasks:task|tasks} must start together in one {level}, and no {level} has room for all of them"},
+    ReasonWords{"evict.reclaim", "its tenant held {held} {held:GPU|GPUs}, which was more than it was due"},
     ReasonWords{"evict.guarantee",
-                "its tenant held {held} GPUs, which was more than it is guaranteed, and a guarantee of another tenant "
+                "its tenant held {held} {held:GPU|GPUs}, which was more than it is guaranteed, and a guarantee of "
+                "another tenant "
                 "needs the room"},
 };
 
@@ -199,6 +220,7 @@ constexpr std::array former_words{
     ReasonWords{"wait.neighbours", "{count} nodes have work on them that it may not sit beside"},
     ReasonWords{"wait.nvlink", "{count} nodes have an NVLink fabric that somebody else holds"},
     ReasonWords{"wait.host", "{count} nodes were used by tenants it does not trust, and cannot be rebooted now"},
+    ReasonWords{"wait.reboot", "{count} nodes must be rebooted to a known image before it may use them"},
     ReasonWords{"wait.reboot", "{count} nodes are being rebooted to a known image before it may use them"},
     ReasonWords{"wait.held-for-others", "{count} nodes have room that is kept for work whose turn came before"},
     ReasonWords{"wait.cores", "{count} nodes have too few cores or too little memory left"},
@@ -239,14 +261,23 @@ constexpr std::array former_words{
     ReasonWords{"wait.wiping", "GPUs are being wiped, or nobody vouches for them"},
 };
 
-// Whether a text is what the template would be with something in the place of each {name}.
+// Whether a text is what the template would be with something in the place of each {name}, and either of the words in
+// the place of each {name:one|many}: earlier releases wrote "1 nodes".
 bool could_be(std::string_view text, std::string_view pattern) {
     const std::size_t open = pattern.find('{');
     if (open == std::string_view::npos) return text == pattern;
     if (!text.starts_with(pattern.substr(0, open))) return false;
     text.remove_prefix(open);
+    const std::string_view inside = pattern.substr(open + 1, pattern.find('}') - open - 1);
     pattern.remove_prefix(pattern.find('}') + 1);
+    if (const std::size_t colon = inside.find(':'); colon != std::string_view::npos) {
+        const std::size_t bar = inside.find('|');
+        for (const std::string_view words : {inside.substr(colon + 1, bar - colon - 1), inside.substr(bar + 1)})
+            if (text.starts_with(words) && could_be(text.substr(words.size()), pattern)) return true;
+        return false;
+    }
     if (pattern.empty()) return true;
+    // Up to the next literal text, or to any place where the next words by number may follow.
     const std::string_view next = pattern.substr(0, pattern.find('{'));
     for (std::size_t at = text.find(next); at != std::string_view::npos; at = text.find(next, at + 1))
         if (could_be(text.substr(at), pattern)) return true;

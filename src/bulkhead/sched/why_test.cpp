@@ -8,19 +8,20 @@
 namespace bulkhead::sched {
 namespace {
 
-// A number or a word in the place of each name.
-std::string filled_with(std::string text, const std::string& value) {
-    for (std::size_t at = text.find('{'); at != std::string::npos; at = text.find('{', at + value.size()))
-        text.replace(at, text.find('}', at) - at + 1, value);
-    return text;
+// A number or a word in the place of each name, and the words that follow that number.
+std::string filled_with(std::string_view text, const std::string& value) {
+    std::vector<Argument> arguments;
+    for (std::size_t at = text.find('{'); at != std::string_view::npos; at = text.find('{', at + 1))
+        arguments.push_back({text.substr(at + 1, text.find_first_of(":}", at) - at - 1), value});
+    return fill(text, arguments, Audience::fleet_operator);
 }
 
 TEST(Why, a_sentence_leads_back_to_its_code_whoever_it_was_written_for) {
     ASSERT_GT(reason_codes().size(), 25u);
     for (const std::string_view code : reason_codes())
-        for (const char* value : {"7", "0.5", "(withheld)", "rack"})
+        for (const char* value : {"7", "1", "0.5", "(withheld)", "rack"})
             for (const Audience reader : {Audience::fleet_operator, Audience::tenant})
-                EXPECT_EQ(code_of(filled_with(std::string{words_of(code, reader)}, value)), code) << value;
+                EXPECT_EQ(code_of(filled_with(words_of(code, reader), value)), code) << value;
 }
 
 TEST(Why, a_tenant_is_told_no_count_of_what_others_leave) {

@@ -61,8 +61,9 @@ void Api::output(const Call& call, const Respond& respond) {
     if (!lease) return respond(problem(lease.error()));
     const std::vector<std::string> nodes = nodes_of(*lease);
     if (std::cmp_greater_equal(*rank, nodes.size()))
-        return respond(problem(Error{Code::not_found, fmt::format("{} runs on {} nodes", name, nodes.size()),
-                                     fmt::format("rank 0 to {}", std::ssize(nodes) - 1)}));
+        return respond(problem(Error{
+            Code::not_found, fmt::format("{} runs on {} {}", name, nodes.size(), nodes.size() == 1 ? "node" : "nodes"),
+            fmt::format("rank 0 to {}", std::ssize(nodes) - 1)}));
     parts_.agents.read_output(nodes[static_cast<std::size_t>(*rank)], {held->key, errors, *from},
                               [respond, from = *from, start = status.history.starts](const Result<OutputPiece>& piece) {
                                   if (piece) return respond(said(piece->from, piece->bytes, false, start));
