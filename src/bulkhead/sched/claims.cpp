@@ -45,7 +45,6 @@ bool Engine::State::drop_undeserved_claims() {
 
 std::vector<SeatRec> Engine::State::lift(RoomClaim& claim) {
     std::vector<SeatRec> lifted;
-    if (!jobs[claim.job].job.preemptible) fixed_nodes.known = false;
     lifted.reserve(claim.seats.size());
     for (const SeatNo seat : claim.seats) {
         lifted.push_back(fleet.seat(seat));
@@ -57,7 +56,6 @@ std::vector<SeatRec> Engine::State::lift(RoomClaim& claim) {
 
 void Engine::State::lower(RoomClaim& claim, std::span<const SeatRec> lifted) {
     for (const SeatRec& seat : lifted) claim.seats.push_back(fleet.promise_again(seat));
-    if (!jobs[claim.job].job.preemptible) fixed_nodes.known = false;
 }
 
 void Engine::State::keep_room(JobNo job, std::span<const FleetIndex::Portion> where, std::optional<Instant> expected,
@@ -65,7 +63,6 @@ void Engine::State::keep_room(JobNo job, std::span<const FleetIndex::Portion> wh
     RoomClaim claim{.job = job, .seats = {}, .expected = expected, .freed_for_it = freed};
     const auto left = [&](const SeatRec& seat) { return seat.ending || (seat.job != nil && gone[seat.job]); };
     for (const FleetIndex::Portion& portion : where) fleet.promise(portion, jobs[job].job, job, left, claim.seats);
-    if (!jobs[job].job.preemptible) fixed_nodes.known = false;
     claims.push_back(std::move(claim));
     expect(claims.back(), true);
 }
@@ -216,7 +213,6 @@ bool Engine::State::backfill(JobNo number, Instant now, Statement& statement) {
             found.reset();
         if (found) {
             const FleetIndex::Portion one{*found, 1};
-            note_fixed(number, {&one, 1});
             start(number, {&one, 1}, now);
         }
         lower(claim, lifted);

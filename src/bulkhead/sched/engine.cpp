@@ -118,6 +118,7 @@ void Engine::State::count_waiting(JobNo job) {
 void Engine::State::hold(JobNo job, std::int64_t gpus) {
     const Job& its = jobs[job].job;
     tenants[its.tenant].own += gpus;
+    if (!its.preemptible) tenants[its.tenant].own_pinned += gpus;
     bool hard = false;
     for (const TenantNo holder : tenants[its.tenant].line) {
         tenants[holder].held += gpus;
@@ -163,9 +164,11 @@ void Engine::State::start(JobNo job, std::span<const FleetIndex::Portion> where,
     JobRec& rec = jobs[owner];
     const bool joins = rec.phase == Phase::running;
     const std::int64_t before = rec.holds();
+    const bool as_given = takes_as_given(rec.job, where);
     for (const FleetIndex::Portion& portion : where)
         for (std::int32_t i = 0; i < portion.tasks; ++i) seat(owner, fleet.take(portion.node, rec.job, owner));
     hold(owner, rec.holds() - before);
+    note_fixed(rec.job, where, as_given);
     if (keeping)
         for (const FleetIndex::Portion& portion : where) recount_kept(portion.node);
     rec.started_in = deciding ? cycles : nil;
@@ -315,7 +318,6 @@ Binding Engine::State::described(JobNo job, SeatNo after) const {
 
 void Engine::State::begin(JobNo job, std::span<const FleetIndex::Portion> where, Instant now, Binding* out) {
     const JobNo gang = jobs[job].grows;
-    note_fixed(job, where);
     const SeatNo before = gang == nil ? nil : jobs[gang].seats;
     start(job, where, now);
     if (out == nullptr) return;
@@ -364,7 +366,7 @@ bool Engine::State::place(JobNo job, Instant now, Binding* out) {
     }
     const auto room_for = [&](std::int64_t tasks) {
         const auto count = static_cast<std::int32_t>(tasks);
-        return rec.job.preemptible ? find_room(job, count) : find_entitled_room(job, count);
+        return on_given_nodes(job, count, rec.job.preemptible ? find_room(job, count) : find_entitled_room(job, count));
     };
     std::vector<FleetIndex::Portion> where = room_for(most);
     if (where.empty() && rec.fewest() < most) {
@@ -417,7 +419,7 @@ EngineFigures Engine::figures() const {
     return {.nodes = state.fleet.nodes(),
             .jobs = state.jobs.size() - state.spare_jobs.size(),
             .states = state.fleet.distinct_states(),
-            .node_bytes = state.fleet.bytes(),
+            .node_bytes = state.fleet.bytes() + state.fixed_nodes.on.capacity() * sizeof(State::FixedNodes::OnNode),
             .job_bytes =
                 state.jobs.capacity() * sizeof(JobRec) + state.fleet.seat_bytes() +
                 (state.pending.capacity() + state.running.capacity() + state.spare_jobs.capacity()) * sizeof(JobNo)};

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_set>
 #include <vector>
@@ -63,6 +64,7 @@ struct TenantRec {
     std::int64_t held = 0, pinned = 0;  // with everyone below
     std::int64_t kept = 0;              // closed by isolation requests beyond the rules, with everyone below
     std::int64_t own = 0, waiting = 0;  // of its own work
+    std::int64_t own_pinned = 0;        // likewise, of work that may not be preempted
     struct Coming {
         std::int64_t reserved = 0;                 // kept for it
         std::int64_t freed = 0, freed_pinned = 0;  // likewise, by a firm claim
@@ -336,25 +338,37 @@ struct Engine::State {
         std::int64_t leased = 0;     // by it, Gpus::units
         std::int64_t fragments = 0;  // of these GPUs what it does not lease, Gpus::units
     };
-    // What is known of nodes that work which may not be preempted is on. It may be older than the last event: then it
-    // counts too much, and is counted anew before anything is refused.
+    // What is known of nodes that work which may not be preempted is on. Sums over all nodes; a node that changes is
+    // taken off them and counted anew.
     struct FixedNodes {
-        struct Own {                 // of one tenant's own work
-            std::int64_t left = 0;   // of the guarantee in GPUs: what such work does not lease; Gpus::units
-            std::int64_t nodes = 0;  // of a guarantee in nodes: what it does not hold
+        struct Own {                    // of one tenant's own guarantee
+            std::int64_t gpus = 0;      // in GPUs, and what it leases on nodes that count as whole ones; Gpus::units
+            std::int64_t nodes = 0;     // whole nodes that it does not hold
+            std::int64_t promised = 0;  // to such work, Gpus::units
         };
         struct Domain {
             std::map<TenantNo, Own> owns;
-            std::int64_t guaranteed = 0, closed = 0;  // Gpus::units
-            std::int64_t fragments = 0;               // of GPUs that such work leases in part, Gpus::units
-            bool alike = true;                        // its guarantees are in GPUs, and kept on the same nodes
-            std::vector<NodeNo> nodes;
+            std::int64_t guaranteed = 0;  // Gpus::units
+            std::int64_t fragments = 0;   // of GPUs that such work leases in part, Gpus::units
+            std::int64_t room = 0;        // GPUs on its nodes that such work does not touch
+            bool alike = true;            // its guarantees are in GPUs, and kept on the same nodes
+            std::vector<NodeNo> nodes;    // fixed for it alone, the newest last
+        };
+        struct OnNode {                  // what one node adds to the sums
+            NodeSort sort;               // if it counts
+            std::int32_t fragments = 0;  // Gpus::units
+            bool counts = false;         // it is of use to a guarantee
+            bool several = false;        // several domains have such work there
+            friend bool operator==(const OnNode&, const OnNode&) = default;
         };
         using Portions = std::vector<std::pair<std::optional<NodeSort>, std::int64_t>>;
         bool known = false;
-        std::uint32_t generation = 0, cycle = 0;
+        bool counts_nodes = false;  // a guarantee is in whole nodes
         std::map<DomainKey, Domain> domains;
         std::map<NodeSort, std::int64_t> sorts;
+        std::vector<OnNode> on;    // by node
+        std::set<NodeNo> several;  // nodes with work of several domains
+        std::map<NodeNo, std::vector<std::pair<TenantNo, std::int64_t>>> promised;  // there, Gpus::units
         std::map<NodeNo, TenantNo> units;  // nodes that count for a guarantee in nodes
         std::optional<NodesGiven> given;   // one way to keep every guarantee
         std::map<std::tuple<TenantNo, ShapeNo, bool, Portions>, bool> answers;
@@ -365,10 +379,15 @@ struct Engine::State {
     DomainKey domain_key(TenantNo tenant) const;  // a tenant without a domain is one of its own
     std::optional<Fixed> fixed_for(NodeNo node) const;
     std::optional<NodeSort> sort_of(NodeNo node, const std::optional<Fixed>& fixed) const;
+    std::int64_t left_of(TenantNo tenant, const FixedNodes::Own& own) const;  // not leased by such work, Gpus::units
+    void count_fixed(NodeNo node);
+    void discount_fixed(NodeNo node);
+    void recount_fixed(NodeNo node);
     void look_for_fixed_nodes();
-    void list_guaranteed();
+    void list_guaranteed(std::map<DomainKey, FixedNodes::Domain>& domains) const;
     std::vector<GuaranteedPart> parts_of(DomainKey key, const FixedNodes::Domain& domain) const;
     std::vector<GuaranteedPart> all_parts(DomainKey but, const FixedNodes::Domain& instead) const;
+    std::vector<GuaranteedPart> guaranteed_parts() const;  // of all guarantees, as if nothing were leased
     const NodesGiven& given_now();
     // Work on one node that would start.
     struct FixedStart {
@@ -382,18 +401,30 @@ struct Engine::State {
     std::vector<FixedStart> starts_of(const Job& job, std::span<const FleetIndex::Portion> where) const;
     std::int64_t opens(const Job& job, const FleetIndex::Portion& portion, const std::optional<Fixed>& fixed) const;
     void apply(const Job& job, std::span<const FixedStart> starts, FixedNodes::Domain& domain,
-               std::map<NodeSort, std::int64_t>& sorts, std::map<NodeNo, TenantNo>* units) const;
+               std::map<NodeSort, std::int64_t>& sorts) const;
     bool needs_more_nodes(const Job& job, std::span<const FixedStart> starts) const;
     bool is_as_given(const Job& job, std::span<const FixedStart> starts, bool take);
     bool keeps_guarantees(const Job& job, std::span<const FixedStart> starts);
     // Work that may be preempted always does.
     bool stays_entitled(const Job& job, std::span<const FleetIndex::Portion> where);
-    void note_fixed(JobNo job, std::span<const FleetIndex::Portion> where);
+    bool takes_as_given(const Job& job, std::span<const FleetIndex::Portion> where);
+    void note_fixed(const Job& job, std::span<const FleetIndex::Portion> where, bool as_given);
     std::vector<FleetIndex::Portion> arranged(const Job& job, std::int32_t tasks, std::span<const NodeNo> nodes) const;
     std::vector<NodeNo> nodes_given(const Job& job);
     std::vector<FleetIndex::Portion> find_entitled_room(JobNo job, std::int32_t tasks);
+    bool may_close_a_node(const Job& job) const;
+    std::vector<NodeNo> nodes_it_may_fix(const Job& job);
     bool may_fix(const Job& job, NodeNo node);
+    std::int64_t closed_by_fixed(DomainKey domain) const;
     std::optional<Reason> outside_entitlement(const Job& job) const;
+
+    // unequal_nodes.cpp
+    bool has_unequal_nodes() const;
+    std::vector<DomainKey> nodes_kept() const;
+    std::vector<NodeNo> nodes_for_guarantee(const Job& job) const;
+    // `where`, or a better place for a guarantee claim that would open a node.
+    std::vector<FleetIndex::Portion> on_given_nodes(JobNo job, std::int32_t tasks,
+                                                    std::vector<FleetIndex::Portion> where);
 
     // footprint.cpp
     std::int64_t own_guarantee(TenantNo tenant) const;  // without what its children are guaranteed

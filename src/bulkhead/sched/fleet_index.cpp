@@ -99,6 +99,7 @@ NodeNo FleetIndex::add_node(const Node& node) {
 }
 
 void FleetIndex::draw(NodeNo node, const Node& as) {
+    note_changed(node);
     {
         NodeRec& rec = nodes_[node];
         rec.kind = as.kind;
@@ -208,6 +209,7 @@ void FleetIndex::clean(NodeNo node, std::uint16_t gpu, std::uint8_t slices) {
 }
 
 void FleetIndex::rebooted(NodeNo node) {
+    note_changed(node);
     nodes_[node].hosts = {};
     if (nodes_[node].extra != nil) extras_[nodes_[node].extra].host_users.clear();
     restate(node);

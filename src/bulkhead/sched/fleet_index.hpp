@@ -105,6 +105,11 @@ public:
     SeatRec& seat(SeatNo seat) { return seats_[seat]; }
     SeatNo first_seat(NodeNo node) const { return nodes_[node].seats; }
     Company residents(NodeNo node) const { return nodes_[node].residents; }
+    // Nodes that were drawn or rebooted, whose host has new users, or on which work that may not be preempted started,
+    // ended or is promised room, since the list was last forgotten.
+    const std::vector<NodeNo>& changed_nodes() const { return changed_; }
+    void forget_changed_nodes();
+    void note_changed(NodeNo node);
     std::int64_t free_units() const { return free_; }    // on open nodes, dirty slices with them
     std::int64_t total_units() const { return total_; }  // of all that is not lost
     std::size_t distinct_states() const { return live_states_; }
@@ -249,6 +254,7 @@ private:
         std::uint16_t ending = 0;  // seats
         std::uint8_t gpus = 0, whole = 0;
         bool open = false, board_is_one = false, host_busy = false, can_reboot = false, returns = false;
+        bool changed = false;  // it is on that list
         std::uint32_t extra = nil;
         std::int32_t free = 0, total = 0;  // Gpus::units
     };
@@ -423,6 +429,7 @@ private:
     std::vector<Cell> cells_;
     std::vector<Extra> extras_;
     std::vector<SeatRec> seats_;
+    std::vector<NodeNo> changed_;
     SeatNo spare_seat_ = nil;
     std::array<std::vector<TopologyDomain>, 7> topology_;
     std::unordered_map<std::string, std::uint32_t> topology_numbers_;

@@ -171,7 +171,6 @@ void Engine::State::grow(Statement& statement, Instant now) {
         while (jobs[job].placed + step <= rec.job.tasks && within_quota(rec.job, step)) {
             const std::vector<FleetIndex::Portion> where = room_to_grow(job, step);
             if (where.empty() || !stays_entitled(rec.job, where) || !limits_allow(job, where)) break;
-            note_fixed(job, where);
             start(job, where, now);
         }
         if (jobs[job].placed >= jobs[job].job.tasks) end_growth(job);

@@ -15,20 +15,10 @@ namespace bulkhead::sched {
 
 namespace {
 
-constexpr std::size_t fixed_nodes_looked_at = 64;  // of one domain, the newest first
+constexpr std::size_t fixed_nodes_looked_at = 64;  // of one domain at first, the newest
 
 void add_nodes(std::map<NodeSort, std::int64_t>& sorts, const NodeSort& sort, std::int64_t more) {
     if ((sorts[sort] += more) == 0) sorts.erase(sort);
-}
-
-// GPUs that work which may not be preempted leaves on nodes that are fixed for a domain.
-template <class State>
-std::int64_t room_on_fixed(const State& state, DomainKey domain, const std::vector<NodeNo>& nodes) {
-    std::int64_t gpus = 0;
-    for (const NodeNo node : nodes)
-        if (const auto sort = state.sort_of(node, state.fixed_for(node)); sort && sort->fixed && sort->domain == domain)
-            gpus += sort->gpus;
-    return gpus;
 }
 
 }  // namespace
@@ -78,62 +68,123 @@ std::optional<NodeSort> Engine::State::sort_of(NodeNo node, const std::optional<
     return sort;
 }
 
-void Engine::State::list_guaranteed() {
+void Engine::State::list_guaranteed(std::map<DomainKey, FixedNodes::Domain>& domains) const {
     for (TenantNo tenant = 0; tenant < tenants.size(); ++tenant) {
         const std::int64_t own = own_guarantee(tenant);
         if (own <= 0) continue;
         const TenantFacts& facts = tenants[tenant].facts;
-        FixedNodes::Domain& domain = fixed_nodes.domains[domain_key(tenant)];
+        FixedNodes::Domain& domain = domains[domain_key(tenant)];
         const std::int64_t each = facts.node_gpus * counted_whole_gpu;
         domain.guaranteed += own;
         domain.alike = domain.alike && each == 0 &&
                        (domain.owns.empty() || tenants[domain.owns.begin()->first].facts.sites == facts.sites);
-        domain.owns[tenant] = {.left = each > 0 ? own % each : own, .nodes = each > 0 ? own / each : 0};
+        domain.owns[tenant] = {.gpus = each > 0 ? own % each : own, .nodes = each > 0 ? own / each : 0};
     }
 }
 
-void Engine::State::look_for_fixed_nodes() {
-    fixed_nodes = {};
-    list_guaranteed();
-    std::set<JobNo> seen;
-    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
-        const std::optional<Fixed> fixed = fixed_for(node);
-        if (fixed) {
-            std::optional<TenantNo> unit;
-            if (!fixed->shared && fixed->one_tenant) {
-                const TenantFacts& facts = tenants[fixed->tenant].facts;
-                FixedNodes::Own& own = fixed_nodes.domains[fixed->domain].owns[fixed->tenant];
-                if (own.nodes > 0 && fleet.gpus(node) >= std::max<std::int64_t>(facts.least_node, 1)) {
-                    --own.nodes;
-                    own.left += fixed->leased;
-                    unit = fixed->tenant;
-                }
-            }
-            for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
-                const SeatRec& seat = fleet.seat(s);
-                if (!seat.pinned || seat.job == nil) continue;
-                FixedNodes::Domain& its = fixed_nodes.domains[domain_key(seat.tenant)];
-                const JobRec& rec = jobs[seat.job];
-                const std::int64_t leased = rec.job.counted(1);
-                if (seat.promised)
-                    its.owns[seat.tenant].left -= leased;
-                else if (seen.insert(seat.job).second)
-                    its.owns[seat.tenant].left -= rec.holds();
-                if (fixed->shared || !fixed->closed) its.closed += leased;
-            }
-            if (!fixed->shared) {
-                FixedNodes::Domain& its = fixed_nodes.domains[fixed->domain];
-                its.nodes.push_back(node);
-                if (fixed->closed) its.closed += fleet.gpus(node) * counted_whole_gpu;
-                if (!unit) its.fragments += fixed->fragments;
-            }
-            if (unit) fixed_nodes.units[node] = *unit;
+std::int64_t Engine::State::left_of(TenantNo tenant, const FixedNodes::Own& own) const {
+    return own.gpus - own.promised - tenants[tenant].own_pinned;
+}
+
+// Adds what one node holds to the sums.
+void Engine::State::count_fixed(NodeNo node) {
+    const std::optional<Fixed> fixed = fixed_for(node);
+    FixedNodes::OnNode& on = fixed_nodes.on[node];
+    on = {};
+    if (fixed) {
+        std::vector<std::pair<TenantNo, std::int64_t>> promised;
+        for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here) {
+            const SeatRec& seat = fleet.seat(s);
+            if (seat.pinned && seat.promised && seat.job != nil)
+                promised.emplace_back(seat.tenant, jobs[seat.job].job.counted(1));
         }
-        if (const auto sort = sort_of(node, fixed)) ++fixed_nodes.sorts[*sort];
+        for (const auto& [tenant, leased] : promised)
+            fixed_nodes.domains[domain_key(tenant)].owns[tenant].promised += leased;
+        if (!promised.empty()) fixed_nodes.promised[node] = std::move(promised);
+        on.several = fixed->shared;
+        if (fixed->shared) {
+            fixed_nodes.several.insert(node);
+        } else {
+            FixedNodes::Domain& its = fixed_nodes.domains[fixed->domain];
+            its.nodes.push_back(node);
+            const TenantFacts& facts = tenants[fixed->tenant].facts;
+            FixedNodes::Own& own = its.owns[fixed->tenant];
+            if (fixed->one_tenant && own.nodes > 0 && fleet.gpus(node) >= std::max<std::int64_t>(facts.least_node, 1)) {
+                --own.nodes;
+                own.gpus += fixed->leased;
+                fixed_nodes.units[node] = fixed->tenant;
+            } else {
+                on.fragments = static_cast<std::int32_t>(fixed->fragments);
+                its.fragments += fixed->fragments;
+            }
+        }
     }
-    fixed_nodes.generation = generation;
-    fixed_nodes.cycle = cycles;
-    fixed_nodes.known = true;
+    if (const auto sort = sort_of(node, fixed)) {
+        on.counts = true;
+        on.sort = *sort;
+        ++fixed_nodes.sorts[*sort];
+        if (sort->fixed) fixed_nodes.domains[sort->domain].room += sort->gpus;
+    }
+}
+
+// Takes off the sums what one node held when it was counted.
+void Engine::State::discount_fixed(NodeNo node) {
+    const FixedNodes::OnNode& on = fixed_nodes.on[node];
+    if (on.counts) {
+        add_nodes(fixed_nodes.sorts, on.sort, -1);
+        if (on.sort.fixed) {
+            FixedNodes::Domain& its = fixed_nodes.domains[on.sort.domain];
+            its.room -= on.sort.gpus;
+            its.fragments -= on.fragments;
+            its.nodes.erase(std::ranges::find(its.nodes, node));
+        }
+    }
+    if (on.several) fixed_nodes.several.erase(node);
+    if (const auto promised = fixed_nodes.promised.find(node); promised != fixed_nodes.promised.end()) {
+        for (const auto& [tenant, leased] : promised->second)
+            fixed_nodes.domains[domain_key(tenant)].owns[tenant].promised -= leased;
+        fixed_nodes.promised.erase(promised);
+    }
+}
+
+// Counts one node anew. The known way to keep every guarantee stays one where a node is no longer fixed for its domain:
+// it is the domain's from now on.
+void Engine::State::recount_fixed(NodeNo node) {
+    const FixedNodes::OnNode before = fixed_nodes.on[node];
+    discount_fixed(node);
+    count_fixed(node);
+    const FixedNodes::OnNode& now = fixed_nodes.on[node];
+    if (before == now) return;
+    fixed_nodes.answers.clear();
+    if (!fixed_nodes.given) return;
+    const bool was_fixed = before.counts && before.sort.fixed, is_fixed = now.counts && now.sort.fixed;
+    const bool is_known_way = fixed_nodes.given->keepable == Keepable::yes && !before.several && !now.several;
+    if (is_known_way && was_fixed && is_fixed && before.sort.domain == now.sort.domain) return;
+    if (is_known_way && was_fixed && now.counts && (now.sort.domain == 0 || now.sort.domain == before.sort.domain))
+        ++fixed_nodes.given->given[{before.sort.domain, now.sort}];
+    else
+        fixed_nodes.given.reset();
+}
+
+// Brings what is known of fixed nodes up to date. Where a guarantee is in whole nodes, which node counts for it depends
+// on all others, so all are counted.
+void Engine::State::look_for_fixed_nodes() {
+    if (fixed_nodes.known && fleet.changed_nodes().empty()) return;
+    if (!fixed_nodes.known || fixed_nodes.counts_nodes) {
+        fixed_nodes = {};
+        list_guaranteed(fixed_nodes.domains);
+        for (const auto& [key, domain] : fixed_nodes.domains)
+            for (const auto& [tenant, own] : domain.owns)
+                fixed_nodes.counts_nodes = fixed_nodes.counts_nodes || own.nodes > 0;
+        fixed_nodes.on.resize(fleet.nodes());
+        for (NodeNo node = 0; node < fleet.nodes(); ++node) count_fixed(node);
+        fleet.forget_changed_nodes();
+        fixed_nodes.known = true;
+        return;
+    }
+    fixed_nodes.on.resize(fleet.nodes());
+    for (const NodeNo node : fleet.changed_nodes()) recount_fixed(node);
+    fleet.forget_changed_nodes();
 }
 
 // Parts of GPUs are counted together, and find room on GPUs that such work of their domain leases in part.
@@ -142,7 +193,8 @@ std::vector<GuaranteedPart> Engine::State::parts_of(DomainKey key, const FixedNo
     std::map<std::optional<std::vector<std::uint32_t>>, std::pair<std::int64_t, std::int64_t>>
         gpus;  // whole, and parts
     for (const auto& [tenant, own] : domain.owns) {
-        if (own.left <= 0 && own.nodes <= 0) continue;
+        const std::int64_t left = left_of(tenant, own);
+        if (left <= 0 && own.nodes <= 0) continue;
         const TenantFacts& facts = tenants[tenant].facts;
         std::optional<std::vector<std::uint32_t>> at;
         if (facts.sites) {
@@ -157,10 +209,10 @@ std::vector<GuaranteedPart> Engine::State::parts_of(DomainKey key, const FixedNo
                            .sites = at,
                            .least = std::max<std::int64_t>(facts.least_node, 1),
                            .amount = own.nodes});
-        if (own.left <= 0) continue;
+        if (left <= 0) continue;
         auto& [whole, parts] = gpus[std::move(at)];
-        whole += own.left / counted_whole_gpu;
-        parts += own.left % counted_whole_gpu;
+        whole += left / counted_whole_gpu;
+        parts += left % counted_whole_gpu;
     }
     std::int64_t fragments = domain.fragments;
     for (const auto& [at, amounts] : gpus) {
@@ -178,6 +230,17 @@ std::vector<GuaranteedPart> Engine::State::all_parts(DomainKey but, const FixedN
     std::vector<GuaranteedPart> out;
     for (const auto& [key, domain] : fixed_nodes.domains)
         for (GuaranteedPart& part : parts_of(key, key == but ? instead : domain)) out.push_back(std::move(part));
+    return out;
+}
+
+std::vector<GuaranteedPart> Engine::State::guaranteed_parts() const {
+    std::map<DomainKey, FixedNodes::Domain> domains;
+    list_guaranteed(domains);
+    std::vector<GuaranteedPart> out;
+    for (auto& [key, domain] : domains) {
+        for (auto& [tenant, own] : domain.owns) own.gpus += tenants[tenant].own_pinned;  // which parts_of takes off
+        for (GuaranteedPart& part : parts_of(key, domain)) out.push_back(std::move(part));
+    }
     return out;
 }
 
@@ -213,7 +276,7 @@ std::vector<Engine::State::FixedStart> Engine::State::starts_of(const Job& job,
 
 // What is left of the domain's guarantees, and of nodes for all, after a start.
 void Engine::State::apply(const Job& job, std::span<const FixedStart> starts, FixedNodes::Domain& domain,
-                          std::map<NodeSort, std::int64_t>& sorts, std::map<NodeNo, TenantNo>* units) const {
+                          std::map<NodeSort, std::int64_t>& sorts) const {
     const DomainKey key = domain_key(job.tenant);
     const std::int64_t least = std::max<std::int64_t>(tenants[job.tenant].facts.least_node, 1);
     FixedNodes::Own& own = domain.owns[job.tenant];
@@ -222,12 +285,10 @@ void Engine::State::apply(const Job& job, std::span<const FixedStart> starts, Fi
         if (const auto unit = fixed_nodes.units.find(start.node); unit != fixed_nodes.units.end()) {
             if (unit->second == job.tenant) continue;
             if (start.own) ++domain.owns[unit->second].nodes;  // another tenant's node is no whole one then
-            if (units != nullptr) units->erase(start.node);
         }
         if (start.sort) add_nodes(sorts, *start.sort, -1);
         if (!start.fixed && own.nodes > 0 && start.sort && start.sort->gpus >= least) {
             --own.nodes;
-            if (units != nullptr) units->emplace(start.node, job.tenant);
             continue;
         }
         tasks += start.tasks;
@@ -245,7 +306,7 @@ void Engine::State::apply(const Job& job, std::span<const FixedStart> starts, Fi
             domain.fragments = std::max<std::int64_t>(
                 domain.fragments + start.opens * counted_whole_gpu - job.counted(start.tasks), 0);
     }
-    own.left -= job.counted(tasks);
+    own.gpus -= job.counted(tasks);
 }
 
 // Whether the nodes that are fixed for the domain, and all but the largest of those that the start would close, leave
@@ -269,7 +330,7 @@ bool Engine::State::needs_more_nodes(const Job& job, std::span<const FixedStart>
     const std::vector<GuaranteedPart> parts = parts_of(key, known->second);
     if (parts.empty()) return false;
     if (known->second.alike && !parts.front().sites) {
-        std::int64_t room = room_on_fixed(*this, key, known->second.nodes), needed = 0;
+        std::int64_t room = known->second.room, needed = 0;
         for (const auto& [sort, nodes] : closed) room += sort.gpus * nodes;
         for (const GuaranteedPart& part : parts) needed += part.amount;
         return needed > room;
@@ -289,7 +350,7 @@ bool Engine::State::is_as_given(const Job& job, std::span<const FixedStart> star
     std::int64_t tasks = 0;
     for (const FixedStart& start : starts) tasks += start.tasks;
     const auto own = known->second.owns.find(job.tenant);
-    if (own == known->second.owns.end() || own->second.left < job.counted(tasks)) return false;
+    if (own == known->second.owns.end() || left_of(job.tenant, own->second) < job.counted(tasks)) return false;
     const auto takes_nothing_more = [&](const FixedStart& start) {
         return start.own && (!is_part || start.opens == 0) && !fixed_nodes.units.contains(start.node);
     };
@@ -314,8 +375,8 @@ bool Engine::State::is_as_given(const Job& job, std::span<const FixedStart> star
         if (tenants[job.tenant].facts.sites) return false;
         FixedNodes::Domain after = known->second;
         std::map<NodeSort, std::int64_t> changed;
-        apply(job, starts, after, changed, nullptr);
-        std::int64_t room = room_on_fixed(*this, key, known->second.nodes), needed = 0;
+        apply(job, starts, after, changed);
+        std::int64_t room = known->second.room, needed = 0;
         for (const auto& [sort, nodes] : changed)
             if (sort.fixed && sort.domain == key) room += sort.gpus * nodes;
         for (auto each = given.given.lower_bound({key, NodeSort{.gpus = -1}});
@@ -342,7 +403,7 @@ bool Engine::State::keeps_guarantees(const Job& job, std::span<const FixedStart>
     const DomainKey key = domain_key(job.tenant);
     FixedNodes::Domain domain = fixed_nodes.domains[key];
     std::map<NodeSort, std::int64_t> sorts = fixed_nodes.sorts;
-    apply(job, starts, domain, sorts, nullptr);
+    apply(job, starts, domain, sorts);
     const NodesGiven after = give_nodes(sorts, all_parts(key, domain));
     if (after.keepable == Keepable::yes) return true;
     const NodesGiven& before = given_now();
@@ -352,54 +413,38 @@ bool Engine::State::keeps_guarantees(const Job& job, std::span<const FixedStart>
 
 bool Engine::State::stays_entitled(const Job& job, std::span<const FleetIndex::Portion> where) {
     if (job.preemptible || where.empty()) return true;
-    if (!fixed_nodes.known) look_for_fixed_nodes();
+    look_for_fixed_nodes();
     const bool closes_nodes = fleet.closes_node(job.shape);
-    for (;;) {
-        const std::vector<FixedStart> starts = starts_of(job, where);
-        FixedNodes::Portions portions;
-        bool in_units = false;
-        for (const FixedStart& start : starts) {
-            portions.emplace_back(start.sort, std::int64_t{start.tasks} << 32 | start.opens << 2 |
-                                                  (start.fixed.has_value() ? 2 : 0) | (start.own ? 1 : 0));
-            in_units = in_units || fixed_nodes.units.contains(start.node);
-        }
-        const auto ask = [&] {
-            return (!closes_nodes || needs_more_nodes(job, starts)) && keeps_guarantees(job, starts);
-        };
-        if (in_units) {
-            if (ask()) return true;
-        } else {
-            const auto [known, fresh] =
-                fixed_nodes.answers.try_emplace({job.tenant, job.shape, closes_nodes, std::move(portions)}, false);
-            if (fresh) known->second = ask();
-            if (known->second) return true;
-        }
-        // What was counted may have ended since.
-        if (fixed_nodes.generation == generation && fixed_nodes.cycle == cycles) return false;
-        look_for_fixed_nodes();
+    const std::vector<FixedStart> starts = starts_of(job, where);
+    FixedNodes::Portions portions;
+    bool in_units = false;
+    for (const FixedStart& start : starts) {
+        portions.emplace_back(start.sort, std::int64_t{start.tasks} << 32 | start.opens << 2 |
+                                              (start.fixed.has_value() ? 2 : 0) | (start.own ? 1 : 0));
+        in_units = in_units || fixed_nodes.units.contains(start.node);
     }
+    const auto ask = [&] { return (!closes_nodes || needs_more_nodes(job, starts)) && keeps_guarantees(job, starts); };
+    if (in_units) return ask();
+    const auto [known, fresh] =
+        fixed_nodes.answers.try_emplace({job.tenant, job.shape, closes_nodes, std::move(portions)}, false);
+    if (fresh) known->second = ask();
+    return known->second;
 }
 
-void Engine::State::note_fixed(JobNo number, std::span<const FleetIndex::Portion> where) {
-    const Job& job = jobs[number].job;
-    if (job.preemptible || !fixed_nodes.known) return;
-    const DomainKey key = domain_key(job.tenant);
-    const std::vector<FixedStart> starts = starts_of(job, where);
-    if (!is_as_given(job, starts, true)) fixed_nodes.given.reset();
-    FixedNodes::Domain& domain = fixed_nodes.domains[key];
-    std::map<NodeNo, TenantNo> units = fixed_nodes.units;
-    apply(job, starts, domain, fixed_nodes.sorts, &units);
-    fixed_nodes.units = std::move(units);
-    fixed_nodes.answers.clear();
-    const bool closes_nodes = fleet.closes_node(job.shape);
-    for (const FixedStart& start : starts) {
-        // Work that ended since may have left it in the list.
-        if (std::ranges::find(domain.nodes, start.node) == domain.nodes.end()) domain.nodes.push_back(start.node);
-        if (!closes_nodes)
-            domain.closed += start.own && start.fixed->closed ? 0 : job.counted(start.tasks);
-        else if (!start.own || !start.fixed->closed)
-            domain.closed += fleet.gpus(start.node) * counted_whole_gpu;
-    }
+// Asked before the job starts there. True: the known way to keep every guarantee is still one afterwards.
+bool Engine::State::takes_as_given(const Job& job, std::span<const FleetIndex::Portion> where) {
+    if (job.preemptible || !fixed_nodes.known || fixed_nodes.counts_nodes) return false;
+    look_for_fixed_nodes();
+    return is_as_given(job, starts_of(job, where), true);
+}
+
+void Engine::State::note_fixed(const Job& job, std::span<const FleetIndex::Portion> where, bool as_given) {
+    if (job.preemptible || !fixed_nodes.known || fixed_nodes.counts_nodes) return;
+    std::optional<NodesGiven> given;
+    if (as_given) given = std::move(fixed_nodes.given);
+    fixed_nodes.given.reset();
+    for (const FleetIndex::Portion& portion : where) recount_fixed(portion.node);
+    fixed_nodes.given = std::move(given);
 }
 
 std::vector<FleetIndex::Portion> Engine::State::arranged(const Job& job, std::int32_t tasks,
@@ -440,34 +485,62 @@ std::vector<NodeNo> Engine::State::nodes_given(const Job& job) {
     return out;
 }
 
+// Whether a task of the job may close a node that is not fixed for its domain and that others could use.
+bool Engine::State::may_close_a_node(const Job& job) const {
+    const FixedStart anywhere{.sort = NodeSort{.gpus = 1}};
+    return needs_more_nodes(job, {&anywhere, 1});
+}
+
+// Nodes on which one task of the job would be allowed. Nodes without fixed work are asked about once for each sort.
+std::vector<NodeNo> Engine::State::nodes_it_may_fix(const Job& job) {
+    std::map<NodeSort, bool> known;
+    std::vector<NodeNo> out;
+    for (NodeNo node = 0; node < fleet.nodes(); ++node) {
+        if (!fleet.able(node, job.shape)) continue;
+        const FixedNodes::OnNode& on = fixed_nodes.on[node];
+        if (!on.counts || on.sort.fixed || on.several) {
+            if (may_fix(job, node)) out.push_back(node);
+            continue;
+        }
+        const auto [answer, fresh] = known.try_emplace(on.sort, false);
+        if (fresh) answer->second = may_fix(job, node);
+        if (answer->second) out.push_back(node);
+    }
+    return out;
+}
+
 // First on nodes that are fixed for its domain already, then on nodes that no other domain may use, then wherever it
 // would go otherwise, then on nodes that it may have alone, then on those that are its part of all.
 std::vector<FleetIndex::Portion> Engine::State::find_entitled_room(JobNo number, std::int32_t tasks) {
     const Job& job = jobs[number].job;
-    if (!fixed_nodes.known) look_for_fixed_nodes();
+    look_for_fixed_nodes();
     const DomainKey key = domain_key(job.tenant);
     std::vector<FleetIndex::Portion> where;
     const auto found_on = [&](std::span<const NodeNo> nodes) {
         where = arranged(job, tasks, nodes);
         return !where.empty() && stays_entitled(job, where);
     };
-    if (const auto found = fixed_nodes.domains.find(key); found != fixed_nodes.domains.end()) {
-        const std::vector<NodeNo> all = found->second.nodes;
-        if (found_on(std::span{all}.last(std::min(all.size(), fixed_nodes_looked_at)))) return where;
-    }
+    std::span<const NodeNo> fixed;
+    if (const auto found = fixed_nodes.domains.find(key); found != fixed_nodes.domains.end())
+        fixed = found->second.nodes;
+    const std::span<const NodeNo> newest = fixed.last(std::min(fixed.size(), fixed_nodes_looked_at));
+    if (found_on(newest)) return where;
     std::vector<NodeNo> nodes;
     if (std::ranges::any_of(fixed_nodes.sorts,
                             [&](const auto& each) { return each.first.domain == key && !each.first.fixed; })) {
         for (NodeNo node = 0; node < fleet.nodes(); ++node)
-            if (const auto sort = sort_of(node, fixed_for(node)); sort && sort->domain == key) nodes.push_back(node);
+            if (const FixedNodes::OnNode& on = fixed_nodes.on[node]; on.counts && on.sort.domain == key)
+                nodes.push_back(node);
         if (found_on(nodes)) return where;
     }
-    where = find_room(number, tasks);
-    if (where.empty() || stays_entitled(job, where)) return where;
-    nodes.clear();
-    for (NodeNo node = 0; node < fleet.nodes(); ++node)
-        if (fleet.able(node, job.shape) && may_fix(job, node)) nodes.push_back(node);
-    if (found_on(nodes) || found_on(nodes_given(job))) return where;
+    jobs[number].outside_in = nil;
+    if (tasks == 1 && fleet.closes_node(job.shape) && !may_close_a_node(job)) {
+        if (newest.size() < fixed.size() && found_on(fixed)) return where;
+    } else {
+        where = find_room(number, tasks);
+        if (where.empty() || stays_entitled(job, where)) return where;
+        if (found_on(nodes_it_may_fix(job)) || found_on(nodes_given(job))) return where;
+    }
     jobs[number].outside_in = generation;
     return {};
 }
@@ -479,13 +552,29 @@ bool Engine::State::may_fix(const Job& job, NodeNo node) {
     return stays_entitled(job, {&one, 1});
 }
 
+// What work of the domain that may not be preempted closes now, Gpus::units.
+std::int64_t Engine::State::closed_by_fixed(DomainKey domain) const {
+    const auto known = fixed_nodes.domains.find(domain);
+    if (known == fixed_nodes.domains.end()) return 0;
+    std::int64_t closed = 0;
+    for (const NodeNo node : known->second.nodes)
+        if (const auto fixed = fixed_for(node))
+            closed += fixed->closed ? fleet.gpus(node) * counted_whole_gpu : fixed->leased;
+    for (const NodeNo node : fixed_nodes.several)
+        for (SeatNo s = fleet.first_seat(node); s != nil; s = fleet.seat(s).next_here)
+            if (const SeatRec& seat = fleet.seat(s);
+                seat.pinned && seat.job != nil && domain_key(seat.tenant) == domain)
+                closed += jobs[seat.job].job.counted(1);
+    return closed;
+}
+
 std::optional<Reason> Engine::State::outside_entitlement(const Job& job) const {
     if (job.preemptible || !fixed_nodes.known) return std::nullopt;
-    const auto domain = fixed_nodes.domains.find(domain_key(job.tenant));
-    const bool known = domain != fixed_nodes.domains.end();
+    const DomainKey key = domain_key(job.tenant);
+    const auto domain = fixed_nodes.domains.find(key);
+    const std::int64_t guaranteed = domain == fixed_nodes.domains.end() ? 0 : domain->second.guaranteed;
     return Reason{"wait.entitlement",
-                  {{"closed", print(Gpus{known ? domain->second.closed : 0})},
-                   {"guaranteed", print(Gpus{known ? domain->second.guaranteed : 0})}}};
+                  {{"closed", print(Gpus{closed_by_fixed(key)})}, {"guaranteed", print(Gpus{guaranteed})}}};
 }
 
 }  // namespace bulkhead::sched

@@ -252,10 +252,7 @@ std::optional<Plan> Engine::State::PlanSearch::find() {
         spent = false;
         if (auto plan = exact(all); plan || !spent) return plan;
     }
-    if (few) {
-        if (all.size() <= few_candidates) return std::nullopt;
-        return node_by_node(all);
-    }
+    if (few) return node_by_node(all);
     // Not among what was looked at: work that is scattered within its guarantee, and nodes with very many candidates.
     const bool scattered = law == Law::guarantee && !ask.future && may_move_scattered();
     if (!scattered && !crowded) return std::nullopt;

@@ -17,8 +17,20 @@ SeatNo FleetIndex::new_seat() {
     return seat;
 }
 
+void FleetIndex::note_changed(NodeNo node) {
+    if (nodes_[node].changed) return;
+    nodes_[node].changed = true;
+    changed_.push_back(node);
+}
+
+void FleetIndex::forget_changed_nodes() {
+    for (const NodeNo node : changed_) nodes_[node].changed = false;
+    changed_.clear();
+}
+
 void FleetIndex::link(SeatNo seat) {
     SeatRec& rec = seats_[seat];
+    if (rec.pinned) note_changed(rec.node);
     rec.prev_here = nil;
     rec.next_here = nodes_[rec.node].seats;
     if (rec.next_here != nil) seats_[rec.next_here].prev_here = seat;
@@ -27,6 +39,7 @@ void FleetIndex::link(SeatNo seat) {
 
 void FleetIndex::unlink(SeatNo seat) {
     const SeatRec& rec = seats_[seat];
+    if (rec.pinned) note_changed(rec.node);
     if (rec.prev_here != nil)
         seats_[rec.prev_here].next_here = rec.next_here;
     else
@@ -238,6 +251,7 @@ SeatNo FleetIndex::take_exactly(const TaskSeat& where, const Job& job, JobNo own
 void FleetIndex::use_host(NodeNo node, const SeatRec& seat) {
     if (!remembers_hosts_ || !seat.host_kernel) return;
     NodeRec& rec = nodes_[node];
+    if (!rec.can_reboot) note_changed(node);
     rec.hosts = rec.hosts.with(seat.tenant, PeerTrust::distrusting, PeerTrust::distrusting,
                                [&](TenantNo tenant) { return tenant_domain(tenant); });
     if (rec.extra == nil) {

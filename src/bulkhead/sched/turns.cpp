@@ -33,6 +33,7 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
             tenant.waiting = before[i].waiting;
             tenant.own_coming = before[i].own_coming;
             tenant.pinned = 0;
+            tenant.own_pinned = before[i].own_pinned;
             tenant.usage = before[i].usage;
             tenant.ended = before[i].ended;
         }
@@ -76,6 +77,7 @@ void Engine::State::set_tenants(std::vector<TenantFacts> facts) {
     recount_all_kept();
     fleet.set_domains(std::move(domains));
     entitlements_stale = true;
+    fixed_nodes.known = false;
     dues_stale = true;
     count_owed();
 }
