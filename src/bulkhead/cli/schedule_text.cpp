@@ -157,9 +157,11 @@ void print_refused(std::ostream& out, const ScheduleAnswer& answer) {
 void print_tenants(std::ostream& out, const ScheduleAnswer& answer) {
     std::vector<std::string> words;
     words.reserve(answer.scene.tenants.size());
-    for (std::size_t i = 0; i < answer.scene.tenants.size(); ++i)
-        words.push_back(fmt::format("{} {}/{}", answer.scene.tenants[i].name, print(answer.played.tenants[i].held),
-                                    print(answer.played.tenants[i].due)));
+    for (std::size_t i = 0; i < answer.scene.tenants.size(); ++i) {
+        const std::string held = print(answer.played.tenants[i].held), due = print(answer.played.tenants[i].due);
+        const bool fraction = held.find('/') != std::string::npos || due.find('/') != std::string::npos;
+        words.push_back(fmt::format("{} {}{}{}", answer.scene.tenants[i].name, held, fraction ? " of " : "/", due));
+    }
     if (!words.empty()) out << fmt::format("\nGPUs held/due: {}\n", fmt::join(words, ", "));
 }
 

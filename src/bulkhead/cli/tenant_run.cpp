@@ -52,17 +52,17 @@ Result<GpuWorkload> workload_of(const RunOptions& options) {
     return work;
 }
 
-// Ctrl-C while a command is waited for: asks at the first, cancels at the second. Held back meanwhile, so that no
-// answer of the server is cut short.
+// Ctrl-C while a command is waited for: asks at the first, cancels at the second. SIGTERM and SIGHUP (the terminal is
+// closed) cancel at once. Held back meanwhile, so that no answer of the server is cut short.
 class Interrupts {
 public:
     Interrupts() {
         sigemptyset(&set_);
-        sigaddset(&set_, SIGINT);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
         ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
     }
     ~Interrupts() {
-        while (waits_for_one({})) {  // one that comes now must not end what is to be said last
+        while (waits_for_one({}) > 0) {  // one that comes now must not end what is to be said last
         }
         ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     }
@@ -72,7 +72,12 @@ public:
     // True: it is to be cancelled.
     bool wait(std::chrono::milliseconds time, const std::string& name, std::ostream& err) {
         using Clock = std::chrono::steady_clock;
-        if (!waits_for_one(time)) {
+        const int signal = waits_for_one(time);
+        if (signal == SIGTERM || signal == SIGHUP) {
+            cancelled_by_ = signal;
+            return true;
+        }
+        if (signal != SIGINT) {
             if (asked_ && Clock::now() > *asked_ + patience) {
                 err << fmt::format("{} goes on\n", name);
                 asked_.reset();
@@ -86,14 +91,17 @@ public:
         return false;
     }
 
+    int cancelled_by() const { return cancelled_by_; }
+
 private:
     static constexpr std::chrono::seconds patience{10};
 
-    bool waits_for_one(std::chrono::milliseconds time) const {
+    int waits_for_one(std::chrono::milliseconds time) const {  // which; not positive: none came
         const timespec moment{.tv_sec = time.count() / 1000, .tv_nsec = (time.count() % 1000) * 1'000'000};
-        return ::sigtimedwait(&set_, nullptr, &moment) == SIGINT;
+        return ::sigtimedwait(&set_, nullptr, &moment);
     }
     sigset_t set_{}, before_{};
+    int cancelled_by_ = SIGINT;
     std::optional<std::chrono::steady_clock::time_point> asked_;
 };
 
@@ -301,7 +309,7 @@ int run_command(const RunOptions& options, const DoorOptions& door, Context& con
     if (ended->cancelled) {
         context.err << fmt::format("{} is cancelled{}\n", name,
                                    status.lease.empty() ? "" : "; its GPUs are wiped and free again soon");
-        return 128 + SIGINT;
+        return 128 + interrupts.cancelled_by();
     }
     if (status.phase == WorkloadPhase::failed && status.failure)
         say_why_it_failed(name, *status.failure, options.keep, context);
@@ -319,7 +327,7 @@ void add_run(Command program, Context& context) {
         "Run a tenant's command on GPUs of the fleet, in its tier, and wait for it.\n\n"
         "The command becomes a GpuWorkload like any other: judged, queued, leased, isolated. What it prints is "
         "printed\nhere as it comes, its status is ours, and what it used is wiped. Ctrl-C asks; a second one cancels "
-        "it.");
+        "it, and so do SIGTERM and the end of the terminal.");
     command.add_option("--tenant", options->tenant, "Whose work it is.").required().type_name("TENANT");
     command.add_option("--name", options->name, "The workload's name. Default: run-TIME.").type_name("NAME");
     const Option gpus =

@@ -122,7 +122,8 @@ private:
     static bool prints_nothing(const Shape& shape, const void* value) {
         if (shape.type != Shape::Type::record) return says_nothing(shape, value);
         for (const Field& field : shape.fields)
-            if (field.rule.required || !same(*field.shape, field.in(value), field.in(shape.fresh))) return false;
+            if (field.rule.required || field.rule.shown || !same(*field.shape, field.in(value), field.in(shape.fresh)))
+                return false;
         return true;
     }
 

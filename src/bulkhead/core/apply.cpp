@@ -8,6 +8,7 @@
 #include "bulkhead/core/state.hpp"
 #include "bulkhead/meter/rates.hpp"
 #include "bulkhead/policy/capacity.hpp"
+#include "bulkhead/policy/guarantee.hpp"
 
 namespace bulkhead {
 
@@ -145,7 +146,7 @@ private:
             std::vector<std::string> tenants;
             for (const AnyObject& object : apply_.objects)
                 if (const Tenant* tenant = std::get_if<Tenant>(&object)) tenants.push_back(tenant->metadata.name);
-            if (answer_.findings.empty()) answer_.findings = unkeepable_guarantees(*whole, turn_.now, tenants);
+            if (answer_.findings.empty()) answer_.findings = guarantees_refused(*whole, tenants);
         }
         if (answer_.findings.empty()) return true;
         if (turn_.audience() == Audience::tenant) keep_own_findings();
@@ -156,6 +157,36 @@ private:
         const Finding& first = answer_.findings.front();
         refuse(Code::invalid, fmt::format("{} {}{}: {}", first.kind, first.name, first.path, first.what), first.remedy);
         return false;
+    }
+
+    // The nodes also say which tenants used their hosts: a host that cannot show a verified reboot serves only those.
+    Snapshot with_users_of_hosts(Snapshot all) const {
+        for (GpuNode& node : all.nodes)
+            if (const NodeRun* run = state_.find_node(node.metadata.name); run != nullptr && !run->host_used_by.empty())
+                node.status.host = NodeHost{.usedBy = {run->host_used_by.begin(), run->host_used_by.end()}};
+        return all;
+    }
+
+    // Where guarantees cannot all be kept already, as after the loss of a node, objects that make it no worse are
+    // accepted.
+    std::vector<Finding> guarantees_refused(const Snapshot& whole, const std::vector<std::string>& tenants) const {
+        std::vector<Finding> found = unkeepable_guarantees(with_users_of_hosts(whole), turn_.now, tenants);
+        if (found.empty() || asks_for_more_guarantee()) return found;
+        const std::size_t before = unkeepable_guarantees(with_users_of_hosts(state_.declared), turn_.now).size();
+        if (found.size() <= before) found.clear();
+        return found;
+    }
+
+    bool asks_for_more_guarantee() const {
+        return std::ranges::any_of(apply_.objects, [&](const AnyObject& object) {
+            const Tenant* tenant = std::get_if<Tenant>(&object);
+            if (tenant == nullptr || tenant->spec.quota.guarantee <= Gpus{}) return false;
+            const Tenant* old = state_.declared.find<Tenant>(tenant->metadata.name);
+            return old == nullptr || tenant->spec.quota.guarantee > old->spec.quota.guarantee ||
+                   tenant->spec.quota.guaranteeUnit != old->spec.quota.guaranteeUnit ||
+                   tenant->spec.tenantClass != old->spec.tenantClass || tenant->spec.placement != old->spec.placement ||
+                   trust_group(*tenant) != trust_group(*old);
+        });
     }
 
     // What is wrong with somebody else's object is not for a tenant's eyes; and what is wrong with its own place among

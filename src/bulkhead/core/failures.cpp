@@ -175,8 +175,9 @@ void fail_work(Turn& turn, WorkloadRun& run, LeaseRun* lease, Failed failed) {
     if (made.final) {
         history.retryAt.reset();
         status.exitStatus = made.exitStatus;
-        if (history.failures > 1)
-            made.says += fmt::format("; {} runs failed, and backoffLimit is {}", history.failures, spec.backoffLimit);
+        // A deadline may also pass between two runs.
+        const std::int64_t runs = lease != nullptr ? history.failures : history.failures - 1;
+        if (runs > 1) made.says += fmt::format("; {} runs failed, and backoffLimit is {}", runs, spec.backoffLimit);
     } else {
         history.retryAt = turn.now + back_off_after(history.failures);
         run.not_before = *history.retryAt;

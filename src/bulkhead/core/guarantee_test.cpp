@@ -121,6 +121,33 @@ TEST(Guarantee, what_is_freed_is_kept_through_wipe_reboot_and_a_drain_of_the_oth
     EXPECT_EQ(plane.place("train"), node);
 }
 
+// Only nodes that cannot serve anything yet are in the way: no work has to end for that.
+TEST(Guarantee, a_node_that_is_being_rebooted_for_lesser_work_serves_the_claim_and_no_work_is_evicted) {
+    Whole plane;
+    plane.two_crumbs();
+    const std::string place = plane.place("c1");
+    ASSERT_TRUE(plane.accepted(Whole::work("thief", "s3", "fraction: 0.1")));
+    plane.settle(5);
+    plane.holds_back = Plane::is_wipe;
+    ASSERT_TRUE(plane.ask(command::Delete{.kind = ObjectKind::workload, .name = "c1", .if_version = {}, .tenant = "s1"})
+                    .outcome);
+    plane.settle(5);
+    plane.carry_on();  // the memory is clean; the host is being rebooted
+    plane.settle(5);
+    ASSERT_EQ(plane.phase("thief"), WorkloadPhase::pending);
+    ASSERT_TRUE(plane.accepted(Whole::work("train", "big", "count: 8", ", priority: 100")));
+    plane.settle(30);
+    EXPECT_TRUE(plane.runs("c2"));
+    for (int round = 0; round < 6; ++round) {
+        plane.carry_on();
+        plane.settle(5);
+    }
+    EXPECT_TRUE(plane.runs("train")) << plane.words("train");
+    EXPECT_EQ(plane.place("train"), place);
+    EXPECT_TRUE(plane.runs("c2"));
+    EXPECT_FALSE(plane.runs("thief"));
+}
+
 TEST(Guarantee, the_answer_says_by_when_the_room_is_free) {
     Whole plane;
     plane.two_crumbs();
@@ -200,6 +227,37 @@ TEST(Guarantee, a_node_that_cannot_be_rebooted_is_left_to_those_who_used_it) {
     EXPECT_FALSE(plane.runs("train"));
     EXPECT_EQ(plane.runs("c1"), c1);
     EXPECT_EQ(plane.runs("c2"), c2);
+}
+
+TEST(Guarantee, a_host_that_cannot_be_rebooted_counts_for_its_users_alone_when_guarantees_are_admitted) {
+    Plane plane{0};
+    for (const char* name : {"n0", "n1"}) {
+        NodeModelSpec spec = Plane::model_spec(name);
+        spec.gpus = 8;
+        std::erase(spec.capabilities, Capability::verified_reboot);
+        plane.add_node(spec);
+    }
+    plane.settle();
+    ASSERT_TRUE(plane
+                    .apply("apiVersion: bulkhead.dev/v1alpha1\nkind: FleetPolicy\nmetadata: {name: fleet}\nspec:\n"
+                           "  threatModel: internal\n  sites: [{name: fra, jurisdiction: eu}]\n"
+                           "  versionGate: {shippedAdvisories: false}\n" +
+                           Whole::tenant("s1", "batch", 0) + Whole::tenant("big", "frontier-training", 8))
+                    .outcome);
+    ASSERT_TRUE(plane.apply(Whole::work("c1", "s1", "fraction: 0.1")).outcome);
+    plane.settle();
+    const std::string second = Whole::tenant("second", "frontier-training", 1);
+    const Answer refused = plane.apply(second);
+    ASSERT_FALSE(refused.outcome) << "one of the two nodes is left to s1";
+    EXPECT_THAT(refused.outcome.error().what, testing::HasSubstr("second"));
+    EXPECT_THAT(refused.outcome.error().what, testing::HasSubstr("1 node with 8 GPUs may serve them"));
+    ASSERT_TRUE(plane.apply(Whole::tenant("second", "frontier-training", 0)).outcome);
+    // A lost node does not keep what changes nothing about guarantees from being applied.
+    ASSERT_TRUE(plane.ask(command::Drain{.node = "n0", .on = true}).outcome);
+    ASSERT_TRUE(plane.ask(command::Drain{.node = "n1", .on = true}).outcome);
+    EXPECT_TRUE(plane.apply(Whole::tenant("third", "batch", 0)).outcome);
+    EXPECT_FALSE(plane.apply(Whole::tenant("third", "batch", 1)).outcome);
+    EXPECT_TRUE(plane.apply(Whole::tenant("big", "frontier-training", 7)).outcome);
 }
 
 // Three tenants without guarantees and two nodes that no two of them may share. A gang that evicts another with its

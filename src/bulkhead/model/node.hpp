@@ -217,8 +217,7 @@ struct GpuNodeStatus {
     std::optional<FabricTestRequest> fabricTestRequest;
 
     static constexpr void describe(auto&& field) {
-        field("phase", &GpuNodeStatus::phase, "How far the control plane trusts what it knows of it.",
-              Rule{.shown = true});
+        field("phase", &GpuNodeStatus::phase, "How far the control plane trusts what it knows of it.");
         field("unfit", &GpuNodeStatus::unfit,
               "Why it drained itself: a start of its own failed. Until `bulkhead undrain`; empty: it did not.");
         field("observedAt", &GpuNodeStatus::observedAt, "When the agent last reported.");

@@ -15,6 +15,9 @@ constexpr std::uint64_t audience_key(std::uint64_t crowd, std::uint64_t id, bool
     return crowd << 40 | (board ? std::uint64_t{1} << 36 : 0) | id;
 }
 constexpr std::uint64_t of_domain = std::uint64_t{1} << 30;  // an id that is a domain's
+// Where the numbers of audiences of one kind are, and the place of one audience among them.
+constexpr std::size_t kind_of(std::uint64_t key) { return (key >> 40) << 2 | (key >> 36 & 1) << 1 | (key >> 30 & 1); }
+constexpr std::size_t place_of(std::uint64_t key) { return key & (of_domain - 1); }
 
 }  // namespace
 
@@ -82,9 +85,27 @@ void FleetIndex::audiences_of(const StateRec& state, std::vector<std::uint64_t>&
 }
 
 std::uint32_t FleetIndex::audience(std::uint64_t key) {
-    const auto [known, fresh] = audience_numbers_.try_emplace(key, static_cast<std::uint32_t>(audiences_.size()));
-    if (fresh) audiences_.emplace_back();
-    return known->second;
+    std::vector<std::uint32_t>& numbers = audience_numbers_[kind_of(key)];
+    if (place_of(key) >= numbers.size()) numbers.resize(place_of(key) + 1, nil);
+    std::uint32_t& number = numbers[place_of(key)];
+    if (number == nil) {
+        number = static_cast<std::uint32_t>(audiences_.size());
+        audiences_.emplace_back();
+    }
+    return number;
+}
+
+std::uint32_t FleetIndex::known_audience(std::uint64_t key) const {
+    const std::vector<std::uint32_t>& numbers = audience_numbers_[kind_of(key)];
+    return place_of(key) < numbers.size() ? numbers[place_of(key)] : nil;
+}
+
+void FleetIndex::forget_rankings() {
+    for (Audience& audience : audiences_) {
+        audience.ranked.clear();
+        audience.rankings.clear();
+    }
+    rankings_ = 0;
 }
 
 void FleetIndex::list(StateNo number) {
@@ -125,9 +146,8 @@ FleetIndex::Looks FleetIndex::looks(const Shape& shape, TenantNo tenant) const {
     const PeerTrust kernel = shape.need.on_host_kernel ? PeerTrust::same_domain : PeerTrust::distrusting;
     const PeerTrust node = std::min(sharing.node, kernel), board = std::min(node, sharing.nvlink);
     const auto go = [&](Crowd crowd, std::uint64_t id, bool on_board, const Eyes& eyes) {
-        const auto known = audience_numbers_.find(audience_key(static_cast<std::uint64_t>(crowd), id, on_board));
-        if (known != audience_numbers_.end() && !audiences_[known->second].live.empty())
-            out.all[out.count++] = {known->second, eyes};
+        const std::uint32_t known = known_audience(audience_key(static_cast<std::uint64_t>(crowd), id, on_board));
+        if (known != nil && !audiences_[known].live.empty()) out.all[out.count++] = {known, eyes};
     };
     const Eyes own{.tenant = tenant};
     go(Crowd::anyone, 0, false, own);
@@ -187,11 +207,13 @@ void FleetIndex::make_room_in(Ranking& ranking) const {
 }
 
 const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo number, const Eyes& eyes) {
-    const Audience& audience = audiences_[of];
+    Audience& audience = audiences_[of];
     const Shape& shape = shapes_[number];
-    const std::uint64_t key = std::uint64_t{of} << 32 | number;
+    const auto ranked = std::ranges::find(audience.ranked, number);
+    const auto at = static_cast<std::size_t>(ranked - audience.ranked.begin());
+    const bool is_ranked = ranked != audience.ranked.end();
     if (audience.live.size() <= few_buckets ||
-        (audience.live.size() <= some_buckets && rankings_.size() >= nodes_.size() / 2 && !rankings_.contains(key))) {
+        (audience.live.size() <= some_buckets && rankings_ >= nodes_.size() / 2 && !is_ranked)) {
         bool any = false;
         for (const StateNo state : audience.live) {
             if (!may_take(briefs_[state], shape)) continue;
@@ -202,7 +224,12 @@ const FleetIndex::Entry* FleetIndex::top(std::uint32_t of, ShapeNo number, const
         }
         return any ? &scanned_ : nullptr;
     }
-    Ranking& ranking = rankings_[key];
+    if (!is_ranked) {
+        audience.ranked.push_back(number);
+        audience.rankings.emplace_back();
+        ++rankings_;
+    }
+    Ranking& ranking = audience.rankings[at];
     const std::size_t unread = audience.log.size() - (ranking.edition == audience.edition ? ranking.read : 0);
     if (ranking.edition != audience.edition || unread > audience.live.size()) {
         ranking.heap.clear();

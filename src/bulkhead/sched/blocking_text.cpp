@@ -141,7 +141,7 @@ std::string says_of_work(const Blocker& work, const WorkInTheWay& named, const B
     const auto node =
         work.nodes.empty() ? nodes.end() : std::ranges::find(nodes, work.nodes.front(), &BlockedNode::node);
     if (work.stays == Stays::reserved)
-        text += fmt::format("{} are reserved for {}", gpus_counted(work.leased), who);
+        text += fmt::format("{} reserved for {}", gpus_counted(work.leased), who);
     else if (work.closes_node && work.nodes.size() == 1 && node != nodes.end())
         text += fmt::format("{} closes the node ({} of {} GPUs leased)", who, print(work.leased), node->gpus);
     else if (work.leased > Gpus{})

@@ -56,7 +56,8 @@ void Engine::State::lift_job(JobNo job, bool clean) {
 void Engine::State::say_moved(JobNo job, JobNo claimant, const Binding& from, Binding to, Instant now,
                               Statement& statement) {
     if (same_places(from, to)) return;
-    jobs[job].evicted_in = generation;
+    jobs[job].moved_in = generation;
+    jobs[job].moved_at = cycles;
     jobs[job].started = now;  // it begins again from its last checkpoint
     Move move{.workload = jobs[job].job.key, .claimant = jobs[claimant].job.key, .from = {}, .to = {}};
     for (const TaskSeat& task : from.tasks) {

@@ -35,9 +35,11 @@ struct JobRec {
     SeatNo seats = nil;
     std::int32_t placed = 0;         // tasks
     std::uint32_t at = 0;            // its place among those of its phase
-    std::uint32_t evicted_in = nil;  // the generation of input in which it was disturbed last
-    std::uint32_t tried_in = nil;    // and in which disturbing others for it did not help
-    std::uint32_t searched_in = 0;   // the last cycle in which others would have been disturbed for it, and none helped
+    std::uint32_t evicted_in = nil;  // the generation of input in which it was evicted last: it is not evicted twice
+    std::uint32_t moved_in = nil;   // and in which it moved last: it does not move twice, and may be evicted after that
+    std::uint32_t moved_at = nil;   // the cycle of that
+    std::uint32_t tried_in = nil;   // and in which disturbing others for it did not help
+    std::uint32_t searched_in = 0;  // the last cycle in which others would have been disturbed for it, and none helped
     std::uint32_t started_in = nil;  // the cycle that gave it room last: in that cycle it is no victim
     std::uint32_t served_in = 0;     // the last cycle in which it was looked at as a guarantee claim
     std::uint32_t shrunk_in = nil;   // the generation of input in which it lost a spare task last
@@ -371,6 +373,12 @@ struct Engine::State {
         std::map<NodeNo, std::vector<std::pair<TenantNo, std::int64_t>>> promised;  // there, Gpus::units
         std::map<NodeNo, TenantNo> units;  // nodes that count for a guarantee in nodes
         std::optional<NodesGiven> given;   // one way to keep every guarantee
+        struct After {                     // and one after the start that was tested last
+            TenantNo tenant = 0;
+            std::vector<NodeNo> nodes;
+            NodesGiven given;
+        };
+        std::optional<After> after;
         std::map<std::tuple<TenantNo, ShapeNo, bool, Portions>, bool> answers;
     };
     FixedNodes fixed_nodes;

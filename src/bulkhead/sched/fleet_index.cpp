@@ -27,7 +27,7 @@ void FleetIndex::set_domains(std::vector<std::uint32_t> domain_of_tenant) {
     const bool several = domain_of_.size() > 1 && std::ranges::any_of(domain_of_, [&](std::uint32_t domain) {
                              return domain == 0 || domain != domain_of_.front();
                          });
-    if (std::exchange(several_domains_, several) != several) rankings_.clear();
+    if (std::exchange(several_domains_, several) != several) forget_rankings();
     if (grown_only) return;
     for (NodeNo node = 0; node < nodes_.size(); ++node) recount(node);
 }
@@ -369,12 +369,20 @@ void FleetIndex::refresh_layout_values() {
         if (is_alike(demand, requests.demand)) continue;
         requests.demand = std::move(demand);
         requests.values = values_of(*requests.board, requests.demand);
-        std::erase_if(rankings_, [&](const auto& ranking) {
-            const Shape& shape = shapes_[static_cast<ShapeNo>(ranking.first)];
-            return std::ranges::any_of(shape.options, [&](const Shape::Option& option) {
+        const auto is_valued = [&](ShapeNo shape) {
+            return std::ranges::any_of(shapes_[shape].options, [&](const Shape::Option& option) {
                 return option.want.form == Want::Form::instance && option.requests == number;
             });
-        });
+        };
+        for (Audience& audience : audiences_)
+            for (std::size_t i = audience.ranked.size(); i-- > 0;)
+                if (is_valued(audience.ranked[i])) {
+                    audience.ranked[i] = audience.ranked.back();
+                    audience.ranked.pop_back();
+                    std::swap(audience.rankings[i], audience.rankings.back());
+                    audience.rankings.pop_back();
+                    --rankings_;
+                }
     }
 }
 
@@ -402,7 +410,7 @@ Mix FleetIndex::observed_mix() const {
 
 void FleetIndex::set_mix(Mix mix) {
     mix_ = std::move(mix);
-    rankings_.clear();
+    forget_rankings();
 }
 
 std::size_t FleetIndex::bytes() const {
@@ -412,9 +420,13 @@ std::size_t FleetIndex::bytes() const {
                       (mix_ ? mix_->bytes() : 0) + extras_.capacity() * sizeof(Extra);
     for (const StateRec& state : states_)
         sum += state.members.capacity() * sizeof(NodeNo) + state.listed.capacity() * sizeof(StateRec::Listed);
-    for (const Audience& audience : audiences_)
-        sum += sizeof(Audience) + audience.log.capacity() * sizeof(Known) + audience.live.capacity() * sizeof(StateNo);
-    for (const auto& [key, ranking] : rankings_) sum += sizeof(Ranking) + 48 + ranking.heap.capacity() * sizeof(Entry);
+    for (const Audience& audience : audiences_) {
+        sum += sizeof(Audience) + audience.log.capacity() * sizeof(Known) + audience.live.capacity() * sizeof(StateNo) +
+               audience.ranked.capacity() * sizeof(ShapeNo) + audience.rankings.capacity() * sizeof(Ranking);
+        for (const Ranking& ranking : audience.rankings) sum += ranking.heap.capacity() * sizeof(Entry);
+    }
+    for (const std::vector<std::uint32_t>& numbers : audience_numbers_)
+        sum += numbers.capacity() * sizeof(std::uint32_t);
     for (const Extra& extra : extras_)
         sum += (extra.drives.capacity() + extra.functions.capacity()) * 2 + extra.drive_bytes.capacity() * 8 +
                extra.host_users.capacity() * 4 + extra.closeness.capacity();

@@ -214,7 +214,7 @@ public:
     std::uint32_t tenant_domain(TenantNo tenant) const { return tenant < domain_of_.size() ? domain_of_[tenant] : 0; }
     std::size_t seats() const { return seats_.size(); }
     SeatNo number_of(const SeatRec& seat) const { return static_cast<SeatNo>(&seat - seats_.data()); }
-    void forget_rankings() { rankings_.clear(); }  // a copy that looks at every node needs none
+    void forget_rankings();  // a copy that looks at every node needs none
     // Tasks on the host kernel that start from now on count among the users of their node's kernel.
     void remember_hosts(bool is) { remembers_hosts_ = is; }
     // Something on the node is ending or being wiped, or it is empty and could be rebooted: there will be more room.
@@ -297,11 +297,6 @@ private:
         StateNo state = nil;
         std::uint32_t birth = 0;
     };
-    struct Audience {
-        std::vector<Known> log;     // buckets as they came into being
-        std::vector<StateNo> live;  // those that have nodes
-        std::uint32_t edition = 0;  // of the log
-    };
     struct Entry {
         std::int64_t good = 0, tie = 0;
         std::uint64_t hash = 0;
@@ -314,6 +309,13 @@ private:
     struct Ranking {
         std::vector<Entry> heap;
         std::uint32_t read = 0, edition = nil;
+    };
+    struct Audience {
+        std::vector<Known> log;         // buckets as they came into being
+        std::vector<StateNo> live;      // those that have nodes
+        std::uint32_t edition = 0;      // of the log
+        std::vector<ShapeNo> ranked;    // shapes that have a ranking
+        std::vector<Ranking> rankings;  // of each
     };
     enum class Crowd : std::uint8_t { anyone, vacant, tenant, domain, everybody, present };
     // Through whose eyes cells are looked at: one tenant's, those of anybody in a domain, or any stranger's.
@@ -391,7 +393,8 @@ private:
     void list(StateNo state);
     void unlist(StateNo state);
     void audiences_of(const StateRec& state, std::vector<std::uint64_t>& out) const;
-    std::uint32_t audience(std::uint64_t key);
+    std::uint32_t audience(std::uint64_t key);              // which it is; it is made if there is none yet
+    std::uint32_t known_audience(std::uint64_t key) const;  // nil: there is none
     StateNo intern(NodeNo node);
     void sweep();
     // Cells and company, from the seats. `gpus`: one bit for each GPU that changed; the others are left as they are.
@@ -442,8 +445,8 @@ private:
     std::size_t live_states_ = 0, kept_states_ = 0;
     std::uint32_t births_ = 0;
     std::vector<Audience> audiences_;
-    std::unordered_map<std::uint64_t, std::uint32_t> audience_numbers_;
-    std::unordered_map<std::uint64_t, Ranking> rankings_;
+    std::array<std::vector<std::uint32_t>, 32> audience_numbers_;  // by kind, then by tenant or domain
+    std::size_t rankings_ = 0;                                     // of all audiences
     std::vector<std::uint64_t> scratch_keys_;
     std::vector<Cell> scratch_cells_;
     Entry scanned_;
@@ -509,7 +512,9 @@ void FleetIndex::suppose(Supposed& out, NodeNo node, const Gone& gone) const {
         drives.insert(drives.end(), extras_[rec.extra].drive_bytes.begin(), extras_[rec.extra].drive_bytes.end());
         out.view.drives = drive_list(drives);
     }
-    if (residents.empty() && rec.can_reboot && !rec.host_busy) out.view.hosts = {};
+    if (!residents.empty() || !rec.can_reboot || (rec.host_busy && !rec.returns)) return;
+    out.view.hosts = {};
+    out.view.host_busy = false;  // it is being rebooted already
 }
 
 template <class Gone>

@@ -268,5 +268,41 @@ TEST(MakingRoom, the_shipped_scenes_end_as_their_first_lines_say) {
     }
 }
 
+// A job that moved for one claim does not move again, and gives way to the next claim like any other.
+TEST(MakingRoom, work_that_moved_for_one_claim_gives_way_to_the_next) {
+    check({.rule = "nothing is left to which it could move",
+           .tenants = "[{name: a, guarantee: 4}, {name: b}]",
+           .nodes = "[{name: m0, gpus: 1}, {name: m1, gpus: 3}]",
+           .jobs = "  - {name: x, tenant: b, gpus: 1, on: [m1]}\n"
+                   "  - {name: c1, tenant: a, gpus: 3, waited: 5m}\n"
+                   "  - {name: c2, tenant: a, gpus: 1, waited: 1m}\n",
+           .goes = {"x", "x moves"},
+           .runs = {"c1", "c2"}});
+    check({.rule = "both of two claims are served",
+           .tenants = "[{name: a, guarantee: 8}, {name: b}]",
+           .nodes = "[{name: m, gpus: 4, count: 2}]",
+           .jobs = "  - {name: x1, tenant: b, gpus: 1, on: [m-1]}\n"
+                   "  - {name: x2, tenant: b, gpus: 1, on: [m-2]}\n"
+                   "  - {name: c, tenant: a, gpus: 4, count: 2}\n",
+           .goes = {"x1", "x1 moves", "x2"},
+           .runs = {"c-1", "c-2"}});
+}
+
+TEST(MakingRoom, a_scene_is_settled_when_reserved_room_was_looked_at_once_more) {
+    const Told after = told(R"(
+kind: Cluster
+tenants: [{name: t0, guarantee: 1}, {name: t1}, {name: t2}, {name: t3}, {name: t4, guarantee: 6, hard: true}]
+nodes: [{name: m1, gpus: 8}, {name: m2, gpus: 7}]
+jobs:
+  - {name: j0, tenant: t4, gpus: 3, tasks: 3, on: [m1, m1, m2]}
+  - {name: j1, tenant: t3, gpus: 3}
+  - {name: j3, tenant: t2, gpus: 4, on: [m2]}
+  - {name: j4, tenant: t0, gpus: 1}
+  - {name: j7, tenant: t1, gpus: 2, on: [m1]}
+)");
+    EXPECT_TRUE(after.played.settled);
+    EXPECT_THAT(after.running(), testing::Contains("j4")) << "it is within its guarantee, and GPUs are free";
+}
+
 }  // namespace
 }  // namespace bulkhead::sched

@@ -156,6 +156,7 @@ void Engine::State::recount_fixed(NodeNo node) {
     const FixedNodes::OnNode& now = fixed_nodes.on[node];
     if (before == now) return;
     fixed_nodes.answers.clear();
+    fixed_nodes.after.reset();
     if (!fixed_nodes.given) return;
     const bool was_fixed = before.counts && before.sort.fixed, is_fixed = now.counts && now.sort.fixed;
     const bool is_known_way = fixed_nodes.given->keepable == Keepable::yes && !before.several && !now.several;
@@ -404,8 +405,13 @@ bool Engine::State::keeps_guarantees(const Job& job, std::span<const FixedStart>
     FixedNodes::Domain domain = fixed_nodes.domains[key];
     std::map<NodeSort, std::int64_t> sorts = fixed_nodes.sorts;
     apply(job, starts, domain, sorts);
-    const NodesGiven after = give_nodes(sorts, all_parts(key, domain));
-    if (after.keepable == Keepable::yes) return true;
+    NodesGiven after = give_nodes(sorts, all_parts(key, domain));
+    if (after.keepable == Keepable::yes) {
+        FixedNodes::After& known = fixed_nodes.after.emplace(FixedNodes::After{.tenant = job.tenant});
+        for (const FixedStart& start : starts) known.nodes.push_back(start.node);
+        known.given = std::move(after);
+        return true;
+    }
     const NodesGiven& before = given_now();
     // Where guarantees cannot all be kept, as after the loss of a node, none may become worse.
     return before.keepable != Keepable::yes && after.missing <= before.missing;
@@ -441,7 +447,11 @@ bool Engine::State::takes_as_given(const Job& job, std::span<const FleetIndex::P
 void Engine::State::note_fixed(const Job& job, std::span<const FleetIndex::Portion> where, bool as_given) {
     if (job.preemptible || !fixed_nodes.known || fixed_nodes.counts_nodes) return;
     std::optional<NodesGiven> given;
-    if (as_given) given = std::move(fixed_nodes.given);
+    if (as_given)
+        given = std::move(fixed_nodes.given);
+    else if (fixed_nodes.after && fixed_nodes.after->tenant == job.tenant &&
+             std::ranges::equal(fixed_nodes.after->nodes, where, {}, {}, &FleetIndex::Portion::node))
+        given = std::move(fixed_nodes.after->given);
     fixed_nodes.given.reset();
     for (const FleetIndex::Portion& portion : where) recount_fixed(portion.node);
     fixed_nodes.given = std::move(given);

@@ -1,4 +1,8 @@
 // Work that may not be preempted stays inside what its tenant is entitled to, and leaves every guarantee a node.
+#include <random>
+#include <string>
+#include <vector>
+
 #include "bulkhead/sched/engine_test.hpp"
 #include "bulkhead/sched/play_test.hpp"
 
@@ -167,6 +171,60 @@ TEST(Pinned, a_start_leaves_whole_nodes_to_a_guarantee_of_nodes) {
     EXPECT_NE(play.where("a1"), play.where("b1"));
     play.run({.name = "a2", .tenant = 0, .gpus = 6, .preemptible = false});
     EXPECT_EQ(play.where("a2"), play.where("a1"));
+}
+
+// The engine counts nodes as work comes and goes. An engine that is given the same running work allows the same starts.
+TEST(Pinned, starts_depend_on_the_work_that_runs_and_not_on_its_history) {
+    int allowed = 0, refused = 0;
+    for (unsigned seed = 0; seed < 30; ++seed) {
+        std::mt19937 random{seed};
+        const auto number = [&](int least, int most) { return std::uniform_int_distribution{least, most}(random); };
+        std::vector<TenantFacts> facts;
+        for (unsigned i = 0; i < 3; ++i) facts.push_back(in_domain(i + 1, team("t", number(2, 10))));
+        std::vector<NodeRow> nodes;
+        for (int i = 0; i < 5; ++i)
+            nodes.push_back({.name = "n" + std::to_string(i), .gpus = std::size_t{1} << number(1, 3)});
+        const auto draw = [&](Play& play) {
+            play.tenants(facts);
+            for (const NodeRow& node : nodes) play.node(node);
+        };
+        Play play;
+        draw(play);
+        std::vector<JobRow> running;
+        for (int step = 0; step < 60; ++step) {
+            if (!running.empty() && number(0, 2) == 0) {
+                const auto ends = running.begin() + number(0, static_cast<int>(running.size()) - 1);
+                play.engine.finish(play.jobs.at(ends->name));
+                running.erase(ends);
+            } else {
+                JobRow row{.name = "j" + std::to_string(step), .tenant = static_cast<TenantNo>(number(0, 2))};
+                row.preemptible = number(0, 2) == 0;
+                if (number(0, 1) == 0) row.share = 500;
+                const JobNo job = play.submit(row);
+                if (play.engine.allocate(job, play.now))
+                    running.push_back(row);
+                else
+                    play.engine.finish(job);
+            }
+            Play anew;
+            draw(anew);
+            for (const JobRow& row : running)
+                anew.engine.adopt(anew.submit(row), play.engine.seats(play.jobs.at(row.name)), play.now);
+            for (TenantNo tenant = 0; tenant < 3; ++tenant) {
+                const auto starts = [&](Play& in) {
+                    const JobNo probe = in.submit({.name = "probe", .tenant = tenant, .preemptible = false});
+                    const bool did = in.engine.allocate(probe, in.now);
+                    in.engine.finish(probe);
+                    return did;
+                };
+                const bool did = starts(play);
+                ++(did ? allowed : refused);
+                ASSERT_EQ(did, starts(anew)) << "seed " << seed << ", step " << step << ", tenant " << tenant;
+            }
+        }
+    }
+    EXPECT_GT(allowed, 500);
+    EXPECT_GT(refused, 500);
 }
 
 }  // namespace

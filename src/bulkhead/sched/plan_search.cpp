@@ -53,7 +53,8 @@ bool Engine::State::PlanSearch::rested(const JobRec& rec) {
 bool Engine::State::PlanSearch::untouched(JobNo victim) const {
     const JobRec& rec = state.jobs[victim];
     if (rec.phase != Phase::running || !rec.job.preemptible || victim == number) return false;
-    return ask.future || (rec.evicted_in != state.generation && rec.started_in != state.cycles);
+    return ask.future ||
+           (rec.evicted_in != state.generation && rec.started_in != state.cycles && rec.moved_at != state.cycles);
 }
 
 bool Engine::State::PlanSearch::may_end(JobNo victim, bool gently) {
@@ -79,6 +80,7 @@ std::int32_t Engine::State::PlanSearch::spare_of(JobNo victim) {
 bool Engine::State::PlanSearch::may_move(JobNo victim) {
     const JobRec& rec = state.jobs[victim];
     if (law == Law::priority || ask.future || state.settings.moves == 0 || !untouched(victim)) return false;
+    if (rec.moved_in == state.generation) return false;
     if (state.jobs[number].grows != nil) return false;  // a gang that runs grows by what others give
     if (!rested(rec)) return false;
     std::int32_t seats = 0;

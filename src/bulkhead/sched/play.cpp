@@ -25,11 +25,15 @@ public:
     Played play() {
         const int last = settings_.cycles > 0 ? settings_.cycles : most_cycles;
         Instant now = scene_.now;
+        bool was_quiet = false;
         while (out_.cycles < last) {
             if (settings_.cycles > 0 && out_.cycles > 0) now = now + between_cycles;
             ++out_.cycles;
             Statement statement = engine_.cycle(now);
-            out_.settled = statement.quiet() && statement.reboot.empty();
+            // A job for which room is reserved may start in the cycle after the last change.
+            const bool quiet = statement.quiet() && statement.reboot.empty();
+            out_.settled = quiet && (was_quiet || engine_.promises().empty());
+            was_quiet = quiet;
             out_.over_limit = statement.over_limit;
             carry_out(std::move(statement));
             if (out_.settled && settings_.cycles == 0) break;

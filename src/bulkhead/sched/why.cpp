@@ -112,7 +112,8 @@ constexpr std::array all_words{
     ReasonWords{"wait.wiping",
                 "{count} of these nodes {count:has|have} GPUs that are being wiped or await a verified wipe"},
     ReasonWords{"wait.room",
-                "{tasks} {tasks:task|tasks} must start together; the {nodes} {nodes:node|nodes} open to it have room "
+                "{tasks} {tasks:task|tasks} must start together; the {nodes} {nodes:node open to it has|nodes open to "
+                "it have} room "
                 "for {most}"},
     ReasonWords{"wait.within",
                 "{tasks} {tasks:task|tasks} must start together in one {level}; the best {level} has room for {most}, "
