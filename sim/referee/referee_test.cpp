@@ -277,8 +277,47 @@ TEST(Agreement, on_scenes_that_were_hard) {
         1191262, 114247, 174772, 253309,  // moved shares sit beside work that is about to leave
         118705, 143759, 218407,           // no host is rebooted for a job that could not start then
         191321, 240968, 270535,           // a free share beside work of the same tenant, among strangers
+        31953961,                         // a move to a node that was rebooted because a guarantee reserves it
     });
     for (const std::uint64_t seed : seeds) expect_agreement(seed);
+}
+
+// Tenant 1 asks for two tasks of two cores. Node 0 has room for one of them after a reboot. The other may start on node
+// 2 when the work of tenant 0 has run for 90 minutes; or on node 1 now, if the work of tenant 1 there moves to node 0.
+Scene a_place_is_reserved_on_a_node_to_reboot() {
+    Scene scene{.owners = {team(0, 1), team(3, 2)},
+                .machines = {machine(2, {0}), machine(1, {1}), machine(1, {0})},
+                .running = {runs(1, 1, 0b1), runs(0, 2, 0b1)},
+                .waiting = {asks(1, 1)}};
+    scene.owners[0].reclaim_after = 90;
+    scene.machines[0].cores = 3;
+    scene.machines[1].cores = scene.machines[2].cores = 2;
+    scene.running[0].cores = 1;
+    scene.waiting[0].tasks = scene.waiting[0].cores = 2;
+    return scene;
+}
+
+TEST(Agreement, work_moves_to_a_node_that_was_rebooted_for_a_reserved_place) {
+    const Scene scene = a_place_is_reserved_on_a_node_to_reboot();
+    EXPECT_EQ(decide(scene).answer, Answer::refused) << "a node that waits for its reboot is no room for a move";
+    const Trial trial = compare(scene);
+    EXPECT_TRUE(trial.disagreements.empty());
+    EXPECT_EQ(trial.answer, Answer::guarantee);
+    EXPECT_TRUE(trial.moves);
+    EXPECT_EQ(play(scene).rebooted_first, 1u);
+}
+
+TEST(Agreement, no_node_is_rebooted_for_a_move_where_no_place_is_reserved) {
+    Scene fixed = a_place_is_reserved_on_a_node_to_reboot();
+    fixed.running[1].preemptible = false;  // node 2 never becomes free
+    Scene unproven = a_place_is_reserved_on_a_node_to_reboot();
+    unproven.machines[0].can_reboot = false;
+    for (const Scene& scene : {fixed, unproven}) {
+        const Trial trial = compare(scene);
+        EXPECT_TRUE(trial.disagreements.empty());
+        EXPECT_EQ(trial.answer, Answer::refused);
+        EXPECT_EQ(play(scene).rebooted, 0u);
+    }
 }
 
 TEST(Agreement, on_gangs_that_grow) {

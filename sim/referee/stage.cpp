@@ -202,9 +202,11 @@ private:
                 number.reset();
             }
         }
+        disturbed_ = disturbed_ || !statement.move.empty() || !statement.evict.empty();
         for (const sched::NodeNo node : statement.reboot) {
             engine_.rebooted(node);
             out_.rebooted |= 1u << node;
+            if (!disturbed_) out_.rebooted_first |= 1u << node;
             tell(fmt::format("n{} reboots", node));
         }
         for (const sched::Waiting& each : statement.waiting) {
@@ -218,6 +220,7 @@ private:
     sched::Engine engine_;
     std::vector<std::optional<sched::JobNo>> numbers_;
     std::vector<std::size_t> by_key_;
+    bool disturbed_ = false;  // work was moved or ended
     Outcome out_;
 };
 

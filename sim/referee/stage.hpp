@@ -19,7 +19,8 @@ struct Outcome {
     bool settled = false;
     int cycles = 0;
     bool budget_spent = false;
-    unsigned rebooted = 0;  // one bit for each node
+    unsigned rebooted = 0;        // one bit for each node
+    unsigned rebooted_first = 0;  // of these, nodes that were rebooted before any work was moved or ended
     std::vector<sched::Eviction> evicted;
     JobSet moved = 0;                       // jobs that the engine moved
     std::vector<std::vector<Place>> seats;  // by job, at the end; empty: it does not run

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "bulkhead/base/rng.hpp"
 
@@ -51,6 +53,43 @@ bool fits_now(const Scene& scene, const Manners& manners) {
     return false;
 }
 
+// Where empty nodes may be rebooted before any work is disturbed: the claimant could start then, or its guarantee
+// reserves a place, because evictions alone would make room if every minimum run time were over.
+bool may_reboot_first(const Scene& scene, const Dues& dues) {
+    Scene later = scene;
+    later.moves = 0;
+    for (Work& work : later.running) work.ran = std::numeric_limits<int>::max();
+    const Manners manners{later};
+    const std::optional<Plan> plan = Plans{later, manners, dues}.find();
+    return plan && plan->ground.value_or(Ground::guarantee) == Ground::guarantee;
+}
+
+// No tenant has used the kernels of nodes that were rebooted; one bit for each node.
+Scene after_reboots(const Scene& scene, unsigned nodes) {
+    Scene after = scene;
+    for (std::size_t node = 0; node < after.machines.size(); ++node)
+        if ((nodes >> node & 1u) != 0) after.machines[node].used_by.clear();
+    return after;
+}
+
+// What is wrong with the reboots before any work was disturbed. Empty: nothing.
+std::vector<std::string> unlawful_reboots(const Scene& scene, const Outcome& outcome) {
+    std::vector<std::string> out;
+    if (outcome.rebooted_first == 0) return out;
+    for (std::size_t node = 0; node < scene.machines.size(); ++node) {
+        if ((outcome.rebooted_first >> node & 1u) == 0) continue;
+        if (!scene.machines[node].can_reboot)
+            out.push_back(fmt::format("node {} was rebooted and cannot show a verified reboot", node));
+        for (std::size_t job = 0; job < scene.running.size(); ++job)
+            if (std::ranges::any_of(scene.running[job].runs,
+                                    [&](const Place& at) { return std::cmp_equal(at.node, node); }))
+                out.push_back(fmt::format("node {} was rebooted while j{} ran there", node, job + 1));
+    }
+    if (!may_reboot_first(scene, outcome.dues))
+        out.emplace_back("nodes were rebooted for a claimant that has no place there");
+    return out;
+}
+
 }  // namespace
 
 Trial compare(const Scene& scene) {
@@ -61,8 +100,17 @@ Trial compare(const Scene& scene) {
     const Outcome outcome = play(scene);
     const Manners manners{scene};
     Plans plans{scene, manners, outcome.dues};
-    const std::optional<Plan> plan = plans.find();
+    std::optional<Plan> plan = plans.find();
     trial.plans = plans.tried();
+    for (std::string& fault : unlawful_reboots(scene, outcome)) disagree("unlawful", std::move(fault));
+    // A node that waits for its reboot is no room for work that moves. After the reboot it is.
+    if (!plan && outcome.rebooted_first != 0) {
+        const Scene after = after_reboots(scene, outcome.rebooted_first);
+        const Manners then{after};
+        Plans later{after, then, outcome.dues};
+        plan = later.find();
+        trial.plans += later.tried();
+    }
     if (plan) {
         trial.answer = plan->ground ? static_cast<Answer>(1 + static_cast<int>(*plan->ground)) : Answer::room;
         trial.moves = plan->moved != 0;
