@@ -277,6 +277,7 @@ TEST(Agreement, on_scenes_that_were_hard) {
         1191262, 114247, 174772, 253309,  // moved shares sit beside work that is about to leave
         118705, 143759, 218407,           // no host is rebooted for a job that could not start then
         191321, 240968, 270535,           // a free share beside work of the same tenant, among strangers
+        9756,                             // four gangs move to very many places, and the claimant always lacks cores
         31953961,                         // a move to a node that was rebooted because a guarantee reserves it
     });
     for (const std::uint64_t seed : seeds) expect_agreement(seed);

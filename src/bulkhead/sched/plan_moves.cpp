@@ -91,6 +91,32 @@ std::vector<NodeNo> Engine::State::MoveTrial::twin_nodes() {
     return like;
 }
 
+void Engine::State::MoveTrial::count_cores() {
+    FleetIndex::Supposed its;
+    for (NodeNo node = 0; node < base->nodes(); ++node) {
+        base->suppose(its, node, [](const SeatRec& seat) { return seat.ending; });
+        cores += std::max<std::int64_t>(its.view.cpu, 0);
+        memory += std::max<std::int64_t>(its.view.memory, 0);
+    }
+}
+
+bool Engine::State::MoveTrial::has_cores(const Plan& plan) const {
+    std::int64_t with_cores = cores, with_memory = memory;
+    const auto give = [&](const SeatRec& seat) {
+        if (seat.shape == nil) return;
+        with_cores += seat.tasks * base->shape(seat.shape).need.cpu;
+        with_memory += seat.tasks * base->shape(seat.shape).need.memory;
+    };
+    for (const JobNo victim : plan.victims)
+        for (SeatNo seat = state.jobs[victim].seats; seat != nil; seat = base->seat(seat).next_of_job)
+            give(base->seat(seat));
+    for (const Shrink& shrink : plan.shrinks)
+        for (const SeatNo seat : shrink.seats) give(base->seat(seat));
+    const TaskNeed& need = base->shape(search.job.shape).need;
+    return (need.cpu == 0 || with_cores / need.cpu >= search.tasks) &&
+           (need.memory == 0 || with_memory / need.memory >= search.tasks);
+}
+
 // How many tasks of the claimant a node would take if no other job came to it.
 void Engine::State::MoveTrial::look_again(Trial& trial, NodeNo node) {
     if (!search.usable(node)) return;
@@ -245,7 +271,9 @@ bool Engine::State::MoveTrial::place_all(Plan& plan, std::span<const TenantNo> s
         base->forget_rankings();
         base->remember_hosts(false);
         twins = twin_nodes();
+        count_cores();
     }
+    if (!has_cores(plan)) return false;
     looks -= copy_costs + 4 * static_cast<std::int64_t>(state.fleet.nodes());
     // The largest first: they have the fewest places.
     std::ranges::stable_sort(plan.moves, std::ranges::greater{}, [&](const Relocation& moved) {

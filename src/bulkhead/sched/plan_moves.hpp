@@ -11,6 +11,7 @@ struct Engine::State::MoveTrial {
     State& state;
     std::vector<std::int64_t> footprints_before;  // by tenant
     std::optional<FleetIndex> base;               // a copy of the fleet as it is
+    std::int64_t cores = 0, memory = 0;           // of `base`: free, or of work that is ending
     std::vector<NodeNo> twins;                    // by node: an earlier one that is like it, or itself
 
     explicit MoveTrial(PlanSearch& of) : search{of}, state{of.state} {}
@@ -52,6 +53,9 @@ private:
     void look_again_around(Trial& trial, NodeNo node);
     std::vector<std::int8_t> twins_on(Trial& trial, NodeNo node) const;
     std::vector<NodeNo> twin_nodes();
+    void count_cores();
+    // Work that moves takes as many cores and as much memory elsewhere: the claimant needs what is free, or is given.
+    bool has_cores(const Plan& plan) const;
     bool closes_no_more(const FleetIndex& fleet, std::span<const TenantNo> scattered);
 };
 
