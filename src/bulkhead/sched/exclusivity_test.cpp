@@ -2,7 +2,10 @@
 // else.
 #include "bulkhead/sched/exclusivity.hpp"
 
+#include <fmt/core.h>
+
 #include "bulkhead/sched/engine_test.hpp"
+#include "bulkhead/sched/play_test.hpp"
 
 namespace bulkhead::sched {
 namespace {
@@ -179,6 +182,20 @@ TEST(Exclusivity, nothing_oscillates_around_a_limit) {
         play.settle();
         EXPECT_LE((play.held() + play.kept()).units, limit * gpu) << "limit " << limit;
     }
+}
+
+TEST(Exclusivity, the_short_form_counts_it_where_the_trust_domain_has_other_tenants) {
+    const auto waits = [](std::string_view mate) {
+        const Told after = told(
+            fmt::format("kind: Cluster\n"
+                        "tenants: [{{name: a, limit: 4, domain: d}}, {{name: b, domain: {}}}]\n"
+                        "nodes: [{{name: m, gpus: 8}}]\n"
+                        "jobs: [{{name: x, tenant: a, gpus: 1, isolation: {{node: same-tenant, gpu: same-tenant}}}}]\n",
+                        mate));
+        return !after.waiting().empty();
+    };
+    EXPECT_TRUE(waits("d")) << "it would close eight GPUs to b, and the limit is four";
+    EXPECT_FALSE(waits("e")) << "b may not share the node in any case";
 }
 
 }  // namespace

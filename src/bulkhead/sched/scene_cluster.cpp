@@ -37,6 +37,7 @@ public:
         present_.emplace(scene_.nodes);
         for (std::size_t i = 0; i < cluster_.jobs.size(); ++i) draw_job(i);
         if (!misfits_.empty()) return std::unexpected(std::move(misfits_));
+        keep_from_mates_only();
         return std::move(scene_);
     }
 
@@ -143,6 +144,10 @@ private:
             job.need.wants.clear();
         }
         if (wants_gpus && job.need.wants.empty()) return no_such_slice(index, asked);
+        job.need.keeps_node = said.isolation.node == PeerTrust::same_tenant;
+        // Of a whole GPU nothing is left, and an MPS server serves one tenant in any case.
+        job.need.keeps_gpu = said.isolation.gpu == PeerTrust::same_tenant && !asked.spec.gpu.count &&
+                             asked.contract.mechanism != Mechanism::mps;
         for (std::int64_t k = 0; k < said.count; ++k) {
             SceneJob copy = job;
             copy.name = numbered(said.name, said.count, k);
@@ -151,6 +156,15 @@ private:
             const std::optional<Error> misplaced = said.on.empty() ? std::nullopt : seat(said, copy);
             scene_.jobs.push_back(std::move(copy));  // also one that does not fit: others may be said to meet it
             if (misplaced) return misfit(index, "on", misplaced->what, misplaced->remedy);
+        }
+    }
+
+    // Asking for no other tenant of one's trust domain closes nothing where there is none.
+    void keep_from_mates_only() {
+        for (SceneJob& job : scene_.jobs) {
+            const bool only =
+                std::ranges::count(scene_.tenants, scene_.tenants[job.job.tenant].domain, &TenantFacts::domain) == 1;
+            if (only) job.need.keeps_node = job.need.keeps_gpu = false;
         }
     }
 
