@@ -742,6 +742,10 @@ void place_work(Turn& turn) {
     if (!statement.waiting.empty() || state.over_limit)
         state.retry_at = std::min(state.retry_at, turn.now + Duration{60'000});
     if (grow_at) state.retry_at = std::min(state.retry_at, *grow_at);
+    // A claim is served as soon as the minimum run times in its way are over.
+    for (const sched::Promise& promise : state.promises)
+        if (promise.expected && *promise.expected > turn.now)
+            state.retry_at = std::min(state.retry_at, *promise.expected);
     std::vector<Key> keys;
     keys.reserve(state.nodes.size());
     for (const auto& [key, node] : state.nodes) keys.push_back(key);

@@ -148,6 +148,22 @@ TEST(Guarantee, a_node_that_is_being_rebooted_for_lesser_work_serves_the_claim_a
     EXPECT_FALSE(plane.runs("thief"));
 }
 
+TEST(Guarantee, a_claim_is_served_as_soon_as_a_minimum_run_time_is_over) {
+    Whole plane;
+    for (const char* owner : {"s1", "s2"})
+        ASSERT_TRUE(plane.accepted(
+            fmt::format("apiVersion: bulkhead.dev/v1alpha1\nkind: Tenant\nmetadata: {{name: {}}}\n"
+                        "spec: {{class: batch, priorityGrant: 100, quota: {{guarantee: 0, reclaimMinRuntime: 95s}}}}\n",
+                        owner)));
+    plane.two_crumbs();
+    const Instant began = plane.now;
+    ASSERT_TRUE(plane.accepted(Whole::work("train", "big", "count: 8", ", priority: 100")));
+    while (plane.now < began + Duration{200'000} && plane.runs("c1") && plane.runs("c2")) plane.settle(1);
+    EXPECT_LE((plane.now - began).ms, 100'000) << "the next look without a reason would be at 120 s";
+    plane.settle(120);
+    EXPECT_TRUE(plane.runs("train")) << plane.words("train");
+}
+
 TEST(Guarantee, the_answer_says_by_when_the_room_is_free) {
     Whole plane;
     plane.two_crumbs();
