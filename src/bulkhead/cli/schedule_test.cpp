@@ -131,7 +131,7 @@ TEST(ScheduleCommand, keeps_apart_who_may_not_meet) {
 TEST(ScheduleCommand, gives_programs_the_same) {
     const auto answer = json_of({"-f", reclaim.c_str(), "--resubmit"});
     EXPECT_TRUE(answer.at("settled").as_bool());
-    EXPECT_EQ(answer.at("cycles").as_int64(), 3);
+    EXPECT_EQ(answer.at("cycles").as_int64(), 4);
     const auto& bound = answer.at("bindings").at(0).as_object();
     EXPECT_EQ(bound.at("workload").as_string(), "chat");
     EXPECT_EQ(bound.at("tenant").as_string(), "serving");
