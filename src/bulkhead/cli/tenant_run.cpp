@@ -1,5 +1,6 @@
 // `run`: a tenant's command on GPUs of the fleet, in its tier; what it printed and how it ended come back.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -297,10 +298,10 @@ int run_command(const RunOptions& options, const DoorOptions& door, Context& con
     }
     if (ended->runs_nowhere) {
         static_cast<void>(client->ask({.method = "DELETE", .target = target_of("workloads", name)}));
-        return report(context,
-                      {Code::unavailable, fmt::format("{} cannot run: {}", name, ended->status.reasons.front()),
-                       "bulkhead explain says which nodes may serve it and why the others may not; bulkhead "
-                       "fleet shows the nodes"});
+        return report(
+            context, {Code::unavailable, fmt::format("{} cannot run: {}", name, fmt::join(ended->status.reasons, "; ")),
+                      "bulkhead fleet shows the nodes and which of them run commands; with --detach it waits, and "
+                      "bulkhead explain says why each node cannot serve it"});
     }
     if (ended->cancelled || !options.keep)
         if (const auto deleted = client->ask({.method = "DELETE", .target = target_of("workloads", name)}); !deleted)
