@@ -17,11 +17,11 @@ std::string full_fleet(std::mt19937& random, double fixed) {
     std::vector<int> owner, guarantee(static_cast<std::size_t>(tenants));
     for (int i = 0; i < nodes; ++i) owner.push_back(i < tenants ? i : number(0, tenants - 1));
     std::ranges::shuffle(owner, random);
-    std::string fleet = "nodes:\n", people = "kind: Cluster\ntenants:\n", work = "jobs:\n";
+    std::string nodes_text = "nodes:\n", people = "kind: Cluster\ntenants:\n", work = "jobs:\n";
     std::vector<int> jobs;
     for (std::size_t i = 0; i < owner.size(); ++i) {
         const int gpus = 1 << number(1, 3);
-        fleet += fmt::format("  - {{name: n{}, gpus: {}, canReboot: true}}\n", i, gpus);
+        nodes_text += fmt::format("  - {{name: n{}, gpus: {}, canReboot: true}}\n", i, gpus);
         guarantee[static_cast<std::size_t>(owner[i])] += gpus;
         jobs.insert(jobs.end(), static_cast<std::size_t>(gpus), owner[i]);
     }
@@ -32,7 +32,7 @@ std::string full_fleet(std::mt19937& random, double fixed) {
     for (std::size_t i = 0; i < jobs.size(); ++i)
         work += fmt::format("  - {{name: j{}, tenant: t{}, gpus: 1, waited: {}m, preemptible: {}}}\n", i, jobs[i],
                             number(1, 500), std::bernoulli_distribution{fixed}(random) ? "false" : "true");
-    return people + fleet + work;
+    return people + nodes_text + work;
 }
 
 class FullFleets : public testing::TestWithParam<double> {};
@@ -40,8 +40,8 @@ class FullFleets : public testing::TestWithParam<double> {};
 TEST_P(FullFleets, serve_every_guarantee_on_unequal_nodes) {
     for (std::uint32_t seed = 0; seed < 60; ++seed) {
         std::mt19937 random{seed};
-        const std::string fleet = full_fleet(random, GetParam());
-        EXPECT_THAT(told(fleet).waiting(), testing::IsEmpty()) << "seed " << seed << "\n" << fleet;
+        const std::string scene = full_fleet(random, GetParam());
+        EXPECT_THAT(told(scene).waiting(), testing::IsEmpty()) << "seed " << seed << "\n" << scene;
     }
 }
 
