@@ -121,7 +121,7 @@ TEST(Guarantee, what_is_freed_is_kept_through_wipe_reboot_and_a_drain_of_the_oth
     EXPECT_EQ(plane.place("train"), node);
 }
 
-// Only nodes that cannot serve anything yet are in the way: no work has to end for that.
+// The claim waits for a reboot that is under way; no running work is evicted for it.
 TEST(Guarantee, a_node_that_is_being_rebooted_for_lesser_work_serves_the_claim_and_no_work_is_evicted) {
     Whole plane;
     plane.two_crumbs();

@@ -2,7 +2,8 @@
 // things stand is FleetIndex's. The parts of the engine are functions of this: engine.cpp (doors, placing), cycle.cpp
 // (one cycle), turns.cpp (quota, dues, whose turn), whole_gpus.cpp (dues in whole GPUs), limits.cpp (limits that were
 // lowered), growth.cpp (elastic gangs), disturb.cpp (making room), plan_search.hpp (which work has to go),
-// footprint.cpp (what work closes to others), pinned.cpp (work that may not be preempted), exclusivity.cpp (what work
+// footprint.cpp (what work closes to others), pinned.cpp (work that may not be preempted), unequal_nodes.cpp
+// (guaranteed work in fleets of unequal nodes), exclusivity.cpp (what work
 // asked to keep from others), claims.cpp (room that is kept), guarantee_claims.cpp (room that is kept for guarantees),
 // why.cpp (words), blocking.cpp (what is in the way of one job).
 #pragma once
@@ -418,6 +419,7 @@ struct Engine::State {
     bool takes_as_given(const Job& job, std::span<const FleetIndex::Portion> where);
     void note_fixed(const Job& job, std::span<const FleetIndex::Portion> where, bool as_given);
     std::vector<FleetIndex::Portion> arranged(const Job& job, std::int32_t tasks, std::span<const NodeNo> nodes) const;
+    std::vector<NodeNo> nodes_with_room(const Job& job) const;  // for a task of the job now, the most tasks first
     std::vector<NodeNo> nodes_given(const Job& job);
     std::vector<FleetIndex::Portion> find_entitled_room(JobNo job, std::int32_t tasks);
     bool may_close_a_node(const Job& job) const;

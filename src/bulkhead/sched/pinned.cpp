@@ -470,19 +470,26 @@ std::vector<FleetIndex::Portion> Engine::State::arranged(const Job& job, std::in
     return {};
 }
 
-// The nodes that are fixed for its domain, and as many others as the known way to keep every guarantee gives it.
-std::vector<NodeNo> Engine::State::nodes_given(const Job& job) {
-    const DomainKey key = domain_key(job.tenant);
-    std::map<NodeSort, std::int64_t> left;
-    for (const auto& [whose, nodes] : given_now().given)
-        if (whose.first == key && !whose.second.fixed) left[whose.second] += nodes;
+std::vector<NodeNo> Engine::State::nodes_with_room(const Job& job) const {
     std::vector<std::pair<std::int64_t, NodeNo>> by_room;
     for (NodeNo node = 0; node < fleet.nodes(); ++node)
         if (const std::int64_t takes = fleet.capacity(node, job.shape, job.tenant); takes > 0)
             by_room.emplace_back(-takes, node);
     std::ranges::sort(by_room);
     std::vector<NodeNo> out;
-    for (const auto& [takes, node] : by_room) {
+    out.reserve(by_room.size());
+    for (const auto& [takes, node] : by_room) out.push_back(node);
+    return out;
+}
+
+// The nodes that are fixed for its domain, and as many others as the known way to keep every guarantee gives it.
+std::vector<NodeNo> Engine::State::nodes_given(const Job& job) {
+    const DomainKey key = domain_key(job.tenant);
+    std::map<NodeSort, std::int64_t> left;
+    for (const auto& [whose, nodes] : given_now().given)
+        if (whose.first == key && !whose.second.fixed) left[whose.second] += nodes;
+    std::vector<NodeNo> out;
+    for (const NodeNo node : nodes_with_room(job)) {
         const std::optional<Fixed> fixed = fixed_for(node);
         if (fixed && !fixed->shared && fixed->domain == key) out.push_back(node);
         if (fixed) continue;

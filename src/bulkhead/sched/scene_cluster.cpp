@@ -159,7 +159,7 @@ private:
         }
     }
 
-    // Asking for no other tenant of one's trust domain closes nothing where there is none.
+    // A job that asks to be alone keeps nothing from others if its trust domain has no other tenant.
     void keep_from_mates_only() {
         for (SceneJob& job : scene_.jobs) {
             const bool only =

@@ -80,13 +80,8 @@ std::vector<NodeNo> Engine::State::nodes_for_guarantee(const Job& job) const {
     std::map<NodeSort, std::int64_t> left;
     for (const auto& [whose, nodes] : found.given)
         if (whose.first == key) left[whose.second] += nodes;
-    std::vector<std::pair<std::int64_t, NodeNo>> by_room;
-    for (NodeNo node = 0; node < fleet.nodes(); ++node)
-        if (const std::int64_t takes = fleet.capacity(node, job.shape, job.tenant); takes > 0)
-            by_room.emplace_back(-takes, node);
-    std::ranges::sort(by_room);
     std::vector<NodeNo> out;
-    for (const auto& [takes, node] : by_room) {
+    for (const NodeNo node : nodes_with_room(job)) {
         if (!sort_at[node]) continue;
         if (kept[node] == key) {
             out.push_back(node);
